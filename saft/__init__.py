@@ -1,0 +1,43 @@
+"""saft classifies textual interactions: by their words, and by the graph around them."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saft.errors import InputError, InputWarning
+    from saft.marketplace import demo_network
+    from saft.network import TextualInteractionNetwork
+    from saft.reading import read
+    from saft.splits import Split, split
+
+__version__ = "0.1.0"
+__all__ = [
+    "InputError",
+    "InputWarning",
+    "Split",
+    "TextualInteractionNetwork",
+    "demo_network",
+    "read",
+    "split",
+]
+
+# Loaded at first use, so that `saft --help` does not wait for polars and torch.
+_HOME = {
+    "InputError": "saft.errors",
+    "InputWarning": "saft.errors",
+    "Split": "saft.splits",
+    "TextualInteractionNetwork": "saft.network",
+    "demo_network": "saft.marketplace",
+    "read": "saft.reading",
+    "split": "saft.splits",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'saft' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

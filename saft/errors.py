@@ -1,0 +1,25 @@
+"""What went wrong with the user's input, in words that say what to do next."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """The input cannot be used as it is. The message names the place and the remedy; the command line exits with 2."""
+
+
+class InputWarning(UserWarning):
+    """The input was used, but something in it deserves a look."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like ``name``, or None if nothing looks alike."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``" Did you mean 'x'?"`` or nothing, ready to be put behind a sentence."""
+    match = nearest(name, known)
+    return f" Did you mean {match!r}?" if match else ""

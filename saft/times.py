@@ -1,0 +1,66 @@
+"""A column of times in any usual spelling → datetime64[ms]."""
+
+import numpy as np
+import polars as pl
+
+TEXT_FORMATS = (
+    None,  # ISO 8601 and its relatives, as polars recognises them: Yelp
+    "%a %b %d %H:%M:%S %z %Y",  # Goodreads: Sun Jul 30 07:44:10 -0700 2017
+    "%m %d, %Y",  # Amazon 2014 and 2018, reviewTime: 09 1, 2016
+    "%m/%d/%Y",
+    "%B %d, %Y",
+)
+# A number is a Unix time; its size tells the unit. 10¹¹ seconds is the year 5138, 10¹¹ milliseconds is 1973.
+MILLISECONDS_PER_UNIT = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (np.inf, 1e-6))
+
+
+def parse_times(values: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """(times as datetime64[ms] in UTC with NaT where there is none, rows that have a time nobody can read)."""
+    if values.dtype == pl.String:
+        values = _numbers_if_all_are(values)
+    if values.dtype.is_numeric():
+        parsed = _from_numbers(values)
+    elif values.dtype == pl.String:
+        parsed = _from_text(values)
+    elif values.dtype.is_temporal() and values.dtype != pl.Duration and values.dtype != pl.Time:
+        parsed = _to_milliseconds(values)
+    else:
+        parsed = pl.Series([None] * len(values), dtype=pl.Datetime("ms"))
+    unreadable = np.flatnonzero((parsed.is_null() & values.is_not_null()).to_numpy())
+    return parsed.to_numpy().astype("datetime64[ms]"), unreadable
+
+
+def _numbers_if_all_are(values: pl.Series) -> pl.Series:
+    if (values == "").any():
+        values = values.replace("", None)
+    for dtype in (pl.Int64, pl.Float64):
+        cast = values.cast(dtype, strict=False)
+        if cast.null_count() == values.null_count():
+            return cast
+    return values
+
+
+def _from_numbers(values: pl.Series) -> pl.Series:
+    floats = values.cast(pl.Float64).fill_nan(None)
+    largest = float(floats.abs().max() or 0)  # type: ignore[arg-type]
+    scale = next(scale for bound, scale in MILLISECONDS_PER_UNIT if largest < bound)
+    return (floats * scale).round().cast(pl.Int64).cast(pl.Datetime("ms"))
+
+
+def _from_text(values: pl.Series) -> pl.Series:
+    """The format that reads most of the column; what it cannot read is reported, not guessed."""
+    best = pl.Series([None] * len(values), dtype=pl.Datetime("ms"))
+    for text_format in TEXT_FORMATS:
+        try:
+            parsed = _to_milliseconds(values.str.to_datetime(text_format, strict=False))
+        except pl.exceptions.ComputeError:  # no format could be inferred: that is an answer too, try the next one
+            continue
+        if parsed.null_count() < best.null_count():
+            best = parsed
+    return best
+
+
+def _to_milliseconds(values: pl.Series) -> pl.Series:
+    if isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None:
+        values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return values.cast(pl.Datetime("ms"))

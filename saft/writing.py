@@ -1,0 +1,38 @@
+"""Files appear whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from saft.errors import InputError
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A temporary path beside ``path``; what was written there takes its place when the block ends without an error.
+
+    A crash, a full disk or Ctrl-C leaves the old file as it was and nothing half-written beside it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file in it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror}.") from error
+    os.close(handle)
+    try:
+        yield Path(temporary)
+        Path(temporary).chmod(0o666 & ~_umask())  # mkstemp makes the file private; a result is an ordinary file
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
