@@ -6,30 +6,25 @@ import polars as pl
 
 def code(values: pl.Series) -> tuple[np.ndarray, pl.Series]:
     """(code of each entry, distinct values in order of first appearance). Null gets the code -1."""
-    return _code_text(values) if values.dtype == pl.String else _code_numbers(values)
+    # Numbers are grouped several times faster than strings, so strings go by their 64-bit hash, and are compared after.
+    keys = values.hash() if values.dtype == pl.String else values
+    codes, distinct = _numbered(keys, values)
+    if keys is not values and not distinct.gather(codes).equals(values):
+        codes, distinct = _numbered(values, values)  # two strings shared a hash
+    result = codes.to_numpy().astype(np.int32)
+    if not distinct.null_count():
+        return result, distinct
+    null = int(distinct.is_null().arg_max() or 0)
+    result = np.where(result == null, -1, result - (result > null)).astype(np.int32)
+    return result, distinct.drop_nulls()
 
 
-def _code_text(values: pl.Series) -> tuple[np.ndarray, pl.Series]:
-    # A category set of its own: polars' shared one would grow with every file that this process reads.
-    categories = values.cast(pl.Categorical(pl.Categories.random())).to_physical()
-    firsts = _first_places(categories)
-    # polars hands out categories as its threads meet them; order of appearance makes the codes reproducible.
-    recode = np.full(int(categories.max() or 0) + 2, -1, dtype=np.int32)  # type: ignore[arg-type]
-    recode[categories.gather(firsts).to_numpy()] = np.arange(len(firsts), dtype=np.int32)
-    return recode[categories.fill_null(len(recode) - 1).to_numpy()], values.gather(firsts)
-
-
-def _code_numbers(values: pl.Series) -> tuple[np.ndarray, pl.Series]:
-    distinct = values.gather(_first_places(values))
-    numbered = pl.DataFrame({"value": distinct, "code": np.arange(len(distinct), dtype=np.int32)})
-    joined = pl.DataFrame({"value": values}).join(numbered, on="value", how="left", maintain_order="left")
-    return joined["code"].fill_null(-1).to_numpy().copy(), distinct
-
-
-def _first_places(values: pl.Series) -> pl.Series:
-    """Where each distinct value other than null stands first."""
-    places = values.arg_unique()
-    return places.filter(values.gather(places).is_not_null()).sort()
+def _numbered(keys: pl.Series, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Number the distinct keys by first appearance: (number of each entry, the value at each first appearance)."""
+    firsts = keys.arg_unique().sort()
+    numbers = pl.DataFrame({"key": keys.gather(firsts)}).with_row_index("number")
+    joined = pl.DataFrame({"key": keys}).join(numbers, on="key", how="left", maintain_order="left", nulls_equal=True)
+    return joined["number"], values.gather(firsts)
 
 
 def sort_codes(codes: np.ndarray, distinct: pl.Series) -> tuple[np.ndarray, pl.Series]:

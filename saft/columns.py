@@ -25,7 +25,8 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "text": (
         "text", "review_text", "review",  # Amazon 2023, Google Local, Yelp · Goodreads, Amazon 2014 and 2018
-        "review_body", "review_content", "body", "content", "comment", "comments", "message", "feedback", "description", "note", "memo",
+        "review_body", "review_content", "body", "content", "comment", "comments", "message", "feedback",
+        "description", "note", "memo",
     ),
     "label": (
         "label", "class", "target", "category_label", "y",

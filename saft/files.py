@@ -94,7 +94,7 @@ def _matching_files(source: str | Path) -> list[Path]:
         return [path]
     if path.is_dir():
         raise InputError(f"{path} is a folder; say which files in it, e.g. '{path}/*.csv'.")
-    matches = sorted(match for match in map(Path, glob.iglob(str(source), recursive=True)) if match.is_file())
+    matches = sorted(match for match in map(Path, glob.iglob(str(source), recursive=True)) if match.is_file())  # noqa: PTH207 (absolute patterns)
     if not matches:
         if glob.has_magic(str(source)):
             raise InputError(f"No file matches {str(source)!r}.")

@@ -68,7 +68,8 @@ OPENINGS = (
     "", "", "", "Ordered this in spring.", "Second one I own.", "Arrived on a Tuesday.", "Had it for a month now.",
     "Not my first buy in this shop.", "Used it twice so far.", "I compared a few before choosing.", "Short review.",
     "Took a while to write this.", "My neighbour has the same.", "Came in a plain box.",
-    "Bought after reading the others.", "Updating my earlier note.", "Writing this on my phone.", "Picked the larger size.", "It was on offer.",
+    "Bought after reading the others.", "Updating my earlier note.",
+    "Writing this on my phone.", "Picked the larger size.", "It was on offer.",
     "Honest opinion:",
 )  # fmt: skip
 

@@ -61,9 +61,9 @@ def read(
     item_side = None if item_table is None else load(item_table, encoding)
     found = find_columns(table.frame.columns, named, table.name)
     texts = _texts(table, found["text"])
-    labels, classes = _labels(table, found.get("label"), labelled)
     users, user_ids = _ids(table, found["user"])
     items, item_ids = _ids(table, found["item"])
+    labels, classes = _labels(table, found.get("label"), labelled)
     return TextualInteractionNetwork(
         users=users,
         items=items,

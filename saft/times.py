@@ -13,6 +13,8 @@ TEXT_FORMATS = (
 # A number is a Unix time; its size tells the unit. 10¹¹ seconds is the year 5138, 10¹¹ milliseconds is 1973.
 MILLISECONDS_PER_UNIT = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (np.inf, 1e-6))
 
+SAMPLE = 100  # values that decide how the rest is read
+
 
 def parse_times(values: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """(times as datetime64[ms] in UTC with NaT where there is none, rows that have a time nobody can read)."""
@@ -33,10 +35,12 @@ def parse_times(values: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 def _numbers_if_all_are(values: pl.Series) -> pl.Series:
     if (values == "").any():
         values = values.replace("", None)
+    sample = values.drop_nulls().head(SAMPLE)
     for dtype in (pl.Int64, pl.Float64):
-        cast = values.cast(dtype, strict=False)
-        if cast.null_count() == values.null_count():
-            return cast
+        if sample.cast(dtype, strict=False).null_count() == 0:
+            cast = values.cast(dtype, strict=False)
+            if cast.null_count() == values.null_count():
+                return cast
     return values
 
 
@@ -48,16 +52,17 @@ def _from_numbers(values: pl.Series) -> pl.Series:
 
 
 def _from_text(values: pl.Series) -> pl.Series:
-    """The format that reads most of the column; what it cannot read is reported, not guessed."""
-    best = pl.Series([None] * len(values), dtype=pl.Datetime("ms"))
-    for text_format in TEXT_FORMATS:
-        try:
-            parsed = _to_milliseconds(values.str.to_datetime(text_format, strict=False))
-        except pl.exceptions.ComputeError:  # no format could be inferred: that is an answer too, try the next one
-            continue
-        if parsed.null_count() < best.null_count():
-            best = parsed
-    return best
+    """By the format that reads most of a sample; what it cannot read is reported, not guessed."""
+    sample = values.drop_nulls().head(SAMPLE)
+    best = max(TEXT_FORMATS, key=lambda text_format: _with_format(sample, text_format).count())
+    return _with_format(values, best)
+
+
+def _with_format(values: pl.Series, text_format: str | None) -> pl.Series:
+    try:
+        return _to_milliseconds(values.str.to_datetime(text_format, strict=False))
+    except pl.exceptions.ComputeError:  # polars recognises no format in the column: then nothing in it is a time
+        return pl.Series([None] * len(values), dtype=pl.Datetime("ms"))
 
 
 def _to_milliseconds(values: pl.Series) -> pl.Series:

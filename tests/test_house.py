@@ -1,0 +1,89 @@
+"""The house stays in order: imports go one way, every module has its test, nothing unsafe is loaded."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import saft
+
+ROOT = Path(__file__).parents[1]
+# From the ground up: a module may import from the ones before it, never from the ones behind it.
+ORDER = [
+    "errors", "writing", "coding", "columns", "times", "diagnosis", "files", "summary", "picture", "network",
+    "attributes", "reading", "splits", "marketplace_texts", "marketplace", "backbones", "cli",
+]  # fmt: skip
+# Modules whose tests stand under the name of what they serve.
+TESTED_IN = {
+    "errors": "test_bad_input", "columns": "test_bad_input", "diagnosis": "test_bad_input", "files": "test_reading",
+    "attributes": "test_reading", "picture": "test_summary", "marketplace_texts": "test_marketplace",
+}  # fmt: skip
+
+
+def modules() -> list[Path]:
+    return [path for path in (ROOT / "saft").glob("*.py") if path.stem != "__init__"]
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of ours that this one imports when it runs (not those only named for type checking)."""
+    tree = ast.parse(path.read_text())
+    names = set()
+    for node in _outside_type_checking(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "saft":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("saft."):
+            names.add(node.module.removeprefix("saft."))
+    return names
+
+
+def _outside_type_checking(node: ast.AST):
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield child
+            yield from _outside_type_checking(child)
+
+
+def test_every_module_has_a_place_in_the_order():
+    assert {path.stem for path in modules()} == set(ORDER)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+def test_imports_go_one_way(path):
+    allowed = set(ORDER[: ORDER.index(path.stem)])
+    assert imports_of(path) <= allowed
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+def test_every_module_has_its_test(path):
+    assert (ROOT / "tests" / f"{TESTED_IN.get(path.stem, 'test_' + path.stem)}.py").is_file()
+
+
+def test_every_exported_name_can_be_had():
+    assert [name for name in saft.__all__ if getattr(saft, name).__name__ != name] == []
+    assert set(saft.__all__) <= set(dir(saft))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = saft.nothing
+
+
+def test_no_pickle_is_ever_loaded():
+    unsafe = re.compile(r"\bpickle\b|torch\.load\(|allow_pickle\s*=\s*True|\beval\(|\bexec\(")
+    found = [path for folder in ("saft", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    assert [path.name for path in found if unsafe.search(path.read_text())] == []
+
+
+def test_the_lock_pins_every_dependency_and_only_the_lock_pins_torch():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = project["dependencies"] + [entry for extra in project["optional-dependencies"].values() for entry in extra]
+    assert not [entry for entry in named if "==" in entry]
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
+    locked = {name.lower().replace("_", "-"): version for name, version in locked.items()}
+    assert [entry for entry in named if re.split(r"[<>=]", entry)[0].lower() not in locked] == []
+    assert locked["torch"] == "2.13.0"
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == saft.__version__
+    assert f"## [{saft.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
