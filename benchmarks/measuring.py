@@ -49,7 +49,7 @@ class Cost:
     peak_mb: float
 
 
-def compare(module: str, competitors: Sequence[str], arguments: Sequence[str], repeats: int = 5) -> dict[str, Cost]:
+def compare(module: str, competitors: Sequence[str], arguments: Sequence[str], repeats: int = 7) -> dict[str, Cost]:
     """Run ``python -m module COMPETITOR ARGUMENTS`` for each competitor in turn, again and again; medians of each.
 
     Turns are interleaved so that a slow minute of the machine hits everybody; each run is a fresh process, so that

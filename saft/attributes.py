@@ -6,31 +6,26 @@ import numpy as np
 import polars as pl
 
 from saft.coding import numbers
-from saft.columns import find_columns, listed
-from saft.errors import InputError, InputWarning, did_you_mean
+from saft.columns import find_columns
+from saft.errors import InputError, InputWarning
 from saft.files import Table
 
 
 def attributes_of(
-    table: Table, node: str, codes: np.ndarray, ids: pl.Series, names: list[str], side: Table | None
+    node: str, codes: np.ndarray, ids: pl.Series, columns: Table, side: Table | None
 ) -> pl.DataFrame | None:
     """One row per user (or item): from columns of the interactions, from a table of their own, or both."""
     parts = []
-    if names:
-        parts.append(_attribute_columns(table, node, codes, len(ids), names))
+    if columns.frame.width:
+        parts.append(_attribute_columns(columns, node, codes, len(ids)))
     if side is not None:
         parts.append(_side_table(side, node, ids))
     return pl.concat(parts, how="horizontal") if parts else None
 
 
-def _attribute_columns(table: Table, node: str, codes: np.ndarray, count: int, names: list[str]) -> pl.DataFrame:
-    for name in names:
-        if name not in table.frame.columns:
-            raise InputError(
-                f"{table.name}: there is no column {name!r} to describe {node}s with."
-                f"{did_you_mean(name, table.frame.columns)} The columns are {listed(table.frame.columns)}."
-            )
-    coded = table.frame.select(names).with_columns(pl.Series("code", codes))
+def _attribute_columns(table: Table, node: str, codes: np.ndarray, count: int) -> pl.DataFrame:
+    names = table.frame.columns
+    coded = table.frame.with_columns(pl.Series("code", codes))
     firsts = coded.group_by("code").agg(pl.col(names).drop_nulls().first()).sort("code")
     counts = coded.group_by("code").agg(pl.col(names).drop_nulls().n_unique())
     for name in names:

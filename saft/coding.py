@@ -9,22 +9,20 @@ def code(values: pl.Series) -> tuple[np.ndarray, pl.Series]:
     # Numbers are grouped several times faster than strings, so strings go by their 64-bit hash, and are compared after.
     keys = values.hash() if values.dtype == pl.String else values
     codes, distinct = _numbered(keys, values)
-    if keys is not values and not distinct.gather(codes).equals(values):
+    if keys is not values and not distinct.gather(pl.Series(codes)).equals(values):
         codes, distinct = _numbered(values, values)  # two strings shared a hash
-    result = codes.to_numpy().astype(np.int32)
     if not distinct.null_count():
-        return result, distinct
+        return codes, distinct
     null = int(distinct.is_null().arg_max() or 0)
-    result = np.where(result == null, -1, result - (result > null)).astype(np.int32)
-    return result, distinct.drop_nulls()
+    return np.where(codes == null, -1, codes - (codes > null)).astype(np.int32), distinct.drop_nulls()
 
 
-def _numbered(keys: pl.Series, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+def _numbered(keys: pl.Series, values: pl.Series) -> tuple[np.ndarray, pl.Series]:
     """Number the distinct keys by first appearance: (number of each entry, the value at each first appearance)."""
     firsts = keys.arg_unique().sort()
     numbers = pl.DataFrame({"key": keys.gather(firsts)}).with_row_index("number")
     joined = pl.DataFrame({"key": keys}).join(numbers, on="key", how="left", maintain_order="left", nulls_equal=True)
-    return joined["number"], values.gather(firsts)
+    return joined["number"].to_numpy().astype(np.int32), values.gather(firsts)
 
 
 def sort_codes(codes: np.ndarray, distinct: pl.Series) -> tuple[np.ndarray, pl.Series]:

@@ -57,13 +57,14 @@ def read(
     """
     named, attributes = _checked(columns)
     table = load(source, encoding)
-    user_side = None if user_table is None else load(user_table, encoding)
-    item_side = None if item_table is None else load(item_table, encoding)
-    found = find_columns(table.frame.columns, named, table.name)
+    order = tuple(table.frame.columns)
+    found = find_columns(order, named, table.name)
+    described = {node: table.select(names, f"describe {node}s with") for node, names in attributes.items()}
     texts = _texts(table, found["text"])
     users, user_ids = _ids(table, found["user"])
     items, item_ids = _ids(table, found["item"])
     labels, classes = _labels(table, found.get("label"), labelled)
+    table = table.without(*(found.get(role) for role in ("user", "item", "text", "label")))
     return TextualInteractionNetwork(
         users=users,
         items=items,
@@ -74,12 +75,16 @@ def read(
         classes=classes,
         times=_times(table, found.get("time"), given="time" in named),
         splits=table.frame[found["split"]] if "split" in found else None,
-        user_attributes=attributes_of(table, "user", users, user_ids, attributes["user"], user_side),
-        item_attributes=attributes_of(table, "item", items, item_ids, attributes["item"], item_side),
-        other_columns=table.frame.drop(found[role] for role in ("user", "item", "text", "label") if role in found),
+        user_attributes=attributes_of("user", users, user_ids, described["user"], _side(user_table, encoding)),
+        item_attributes=attributes_of("item", items, item_ids, described["item"], _side(item_table, encoding)),
+        other_columns=table.frame,
         column_names=found,
-        column_order=tuple(table.frame.columns),
+        column_order=order,
     )
+
+
+def _side(source: Source | None, encoding: str | None) -> Table | None:
+    return None if source is None else load(source, encoding)
 
 
 def _checked(columns: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, list[str]]]:

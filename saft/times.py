@@ -11,7 +11,8 @@ TEXT_FORMATS = (
     "%B %d, %Y",
 )
 # A number is a Unix time; its size tells the unit. 10¹¹ seconds is the year 5138, 10¹¹ milliseconds is 1973.
-MILLISECONDS_PER_UNIT = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (np.inf, 1e-6))
+# (below this size, a unit is so many milliseconds, or so many units are a millisecond)
+UNITS = ((1e11, 1000, 1), (1e14, 1, 1), (1e17, 1, 1000), (np.inf, 1, 1_000_000))
 
 SAMPLE = 100  # values that decide how the rest is read
 
@@ -45,10 +46,11 @@ def _numbers_if_all_are(values: pl.Series) -> pl.Series:
 
 
 def _from_numbers(values: pl.Series) -> pl.Series:
-    floats = values.cast(pl.Float64).fill_nan(None)
-    largest = float(floats.abs().max() or 0)  # type: ignore[arg-type]
-    scale = next(scale for bound, scale in MILLISECONDS_PER_UNIT if largest < bound)
-    return (floats * scale).round().cast(pl.Int64).cast(pl.Datetime("ms"))
+    known = values.fill_nan(None) if values.dtype.is_float() else values
+    largest = max(abs(float(bound)) for bound in (known.min() or 0, known.max() or 0))  # type: ignore[arg-type]
+    times, divided = next((times, divided) for size, times, divided in UNITS if largest < size)
+    known = (known * times).round() if known.dtype.is_float() else known.cast(pl.Int64) * times
+    return (known // divided).cast(pl.Int64).cast(pl.Datetime("ms"))
 
 
 def _from_text(values: pl.Series) -> pl.Series:
