@@ -68,7 +68,9 @@ def _draw_words(axes: Any, network: TextualInteractionNetwork) -> None:
     words = word_counts(network.texts)
     # The longest per cent would squeeze everything else into the first bar; they are counted in the last one.
     bound = max(int(np.quantile(words, 0.99)), 1) if len(words) else 1
-    axes.hist(np.minimum(words, bound), bins=min(bound, 40), color=GREY, edgecolor="white", linewidth=0.5)
+    width = int(np.ceil((bound + 1) / 40))  # bars of whole words: fractions would leave gaps
+    bins = np.arange(0, bound + width + 1, width) - 0.5
+    axes.hist(np.minimum(words, bound), bins=bins, color=GREY, edgecolor="white", linewidth=0.5)
     if len(words):
         median = np.median(words)
         axes.axvline(median, color="black", linewidth=1, linestyle="--", label=f"median {median:g}")
@@ -91,6 +93,7 @@ def _draw_degrees(axes: Any, degrees: np.ndarray, node: str, colour: str) -> Non
     )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_ylim(bottom=0.6)  # so that a bar of one can be seen
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set(title=f"Interactions per {node}", xlabel="interactions", ylabel=f"{node}s")
