@@ -1,0 +1,137 @@
+"""What every structural embedding has in common: fit on a graph, transform interactions, fold new nodes in.
+
+An embedding keeps one vector per user and one per item; the embedding of an interaction is their sum (shortest paths
+combine them differently). So transforming is two gathers and an addition, whether or not an interaction was in the fit,
+and a new user or item needs only a vector of its own.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+from saft.errors import InputError
+from saft.structure.bipartite import BipartiteGraph, checked
+
+
+class InteractionEmbedding(ABC):
+    """Scikit-learn's manner: the constructor only stores, ``fit`` learns, learnt names end in ``_``.
+
+    Attributes:
+        user_factors_, item_factors_: (users, dim) and (items, dim); zero for nodes that are not known.
+        known_users_, known_items_: which codes have a vector.
+    """
+
+    def __init__(self, dim: int = 64, seed: int = 0) -> None:
+        self.dim = dim
+        self.seed = seed
+
+    def fit(self, users: np.ndarray, items: np.ndarray) -> Self:
+        """Learn from interactions: one entry per interaction, users and items as integer codes from 0."""
+        if self.dim < 1:
+            raise InputError(f"An embedding needs at least one dimension; got dim={self.dim}.")
+        graph = BipartiteGraph(users, items)
+        user_factors, item_factors = self._fit(graph)
+        # Nodes are numbered inside the graph without gaps; codes that never interact have no vector.
+        self.user_factors_ = _scattered(user_factors, graph.user_codes)
+        self.item_factors_ = _scattered(item_factors, graph.item_codes)
+        self.known_users_ = np.isin(np.arange(len(self.user_factors_)), graph.user_codes)
+        self.known_items_ = np.isin(np.arange(len(self.item_factors_)), graph.item_codes)
+        return self
+
+    def transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """(interactions, dim). New users and items are folded in from the interactions given here, and forgotten."""
+        users, items = checked(users, items)
+        if not (_all_known(users, self.known_users_) and _all_known(items, self.known_items_)):
+            return copy.copy(self).extend(users, items)._combined(users, items)
+        return self._combined(users, items)
+
+    def fit_transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return self.fit(users, items).transform(users, items)
+
+    def extend(self, users: np.ndarray, items: np.ndarray) -> Self:
+        """Fold in the users and items of these interactions that are not known yet; known ones stay as they are.
+
+        A node gets its vector from its neighbours that have one, so chains of new nodes are filled in step by step.
+        Nodes without any path to a known one keep the zero vector.
+        """
+        users, items = checked(users, items)
+        self.user_factors_, self.known_users_ = _grown(self.user_factors_, self.known_users_, users)
+        self.item_factors_, self.known_items_ = _grown(self.item_factors_, self.known_items_, items)
+        rng = np.random.default_rng(self.seed)
+        while True:
+            new_users = self._fold_side(users, items, self.known_users_, self.known_items_, self.item_factors_, rng)
+            new_items = self._fold_side(items, users, self.known_items_, self.known_users_, self.user_factors_, rng)
+            for (nodes, factors), table, known in (
+                (new_users, self.user_factors_, self.known_users_),
+                (new_items, self.item_factors_, self.known_items_),
+            ):
+                table[nodes] = factors
+                known[nodes] = True
+            if not len(new_users[0]) and not len(new_items[0]):
+                break
+        self.known_users_[users] = True  # what no path reaches is settled too: as zero
+        self.known_items_[items] = True
+        return self
+
+    @abstractmethod
+    def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
+        """(user factors, item factors) of the graph's own numbering."""
+
+    @abstractmethod
+    def _folded(
+        self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Vectors of new nodes.
+
+        Args:
+            neighbours: factors of their known neighbours, one row per interaction, node after node.
+            starts: where each node's rows start.
+            degrees: (nodes, 1) interactions of each node, with known neighbours or not.
+        """
+
+    def _combined(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return self.user_factors_[users] + self.item_factors_[items]
+
+    def _fold_side(
+        self,
+        nodes: np.ndarray,
+        others: np.ndarray,
+        known: np.ndarray,
+        known_others: np.ndarray,
+        other_factors: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(nodes that can be folded in now, their vectors)."""
+        usable = ~known[nodes] & known_others[others]
+        order = np.flatnonzero(usable)[np.argsort(nodes[usable], kind="stable")]
+        new, starts = np.unique(nodes[order], return_index=True)
+        if not len(new):
+            return new, np.empty((0, self.dim))
+        degrees = np.bincount(nodes, minlength=len(known))[new][:, None]
+        return new, self._folded(other_factors[others[order]], starts, degrees, rng)
+
+
+def mean_of(neighbours: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """(nodes, dim): the mean of each node's rows."""
+    counts = np.diff(np.append(starts, len(neighbours)))[:, None]
+    return np.add.reduceat(neighbours, starts, axis=0) / counts
+
+
+def _scattered(factors: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    if len(codes) == codes[-1] + 1:  # no gaps
+        return factors
+    table = np.zeros((codes[-1] + 1, factors.shape[1]), dtype=factors.dtype)
+    table[codes] = factors
+    return table
+
+
+def _grown(factors: np.ndarray, known: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Copies with room for these codes."""
+    more = max(int(codes.max()) + 1 - len(known), 0)
+    return np.pad(factors, ((0, more), (0, 0))), np.pad(known, (0, more))
+
+
+def _all_known(codes: np.ndarray, known: np.ndarray) -> bool:
+    return bool(codes.max() < len(known) and known[codes].all())
