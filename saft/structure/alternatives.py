@@ -98,8 +98,8 @@ def _bottom_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.nda
     """The smallest eigenvalues of L above 0, ascending, and eigenvectors with the items' signs turned."""
     if graph.n_nodes <= DENSE_UP_TO:
         values, vectors = eigh(signless_product(graph, np.eye(graph.n_nodes)))
-        kept = slice(graph.components[0], graph.components[0] + dim)
-        values, vectors = values[kept], vectors[:, kept]
+        first = graph.components[0]  # as many zeros as components come before
+        values, vectors = values[first : first + dim], vectors[:, first : first + dim]
     else:
         inverse, vectors = top_eigenpairs(partial(_inverse, graph), graph.n_nodes, dim, graph.precision, seed)
         kept = inverse > 1e-9

