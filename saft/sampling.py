@@ -63,16 +63,22 @@ def sample_neighbours(
 
 
 def neighbour_weights(
-    kind: str, nodes: np.ndarray, n_nodes: int, vectors: np.ndarray | None = None
+    kind: str,
+    nodes: np.ndarray,
+    n_nodes: int,
+    vectors: np.ndarray | None = None,
+    targets: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """Weight of every interaction as a neighbour of its user (or item), for :func:`sample_neighbours`.
 
-    ``distance``: (Σ z of all the node's interactions) · z, below 0 counted as 0. The paper weighs by z_target · z, but
-    a sample that all targets of a node share cannot depend on one of them; this is the sum over all of them.
+    ``distance``: (Σ z of the node's targets) · z, below 0 counted as 0. The paper weighs by z_target · z, but a sample
+    that all targets of a node share cannot depend on one of them; this is the sum over all of them.
     ``centrality``: ‖z‖². ``uniform``: None, all equal.
 
     Args:
+        nodes: the user (or item) of each interaction.
         vectors: (interactions, k) distance or centrality embedding.
+        targets: rows that distances are taken to, e.g. those of a batch; None means every interaction.
     """
     if kind not in WEIGHTS:
         raise InputError(f"Cannot sample by {kind!r}.{did_you_mean(kind, WEIGHTS)} Known are {', '.join(WEIGHTS)}.")
@@ -82,10 +88,11 @@ def neighbour_weights(
         raise InputError(f"Sampling by {kind} needs the embedding of every interaction.")
     if kind == "centrality":
         return np.einsum("ij,ij->i", vectors, vectors)
-    everything = all_neighbours(nodes, n_nodes)
-    active = np.flatnonzero(np.diff(everything.starts))
+    rows = np.arange(len(nodes)) if targets is None else np.asarray(targets)
+    of_nodes = all_neighbours(nodes[rows], n_nodes)
+    active = np.flatnonzero(np.diff(of_nodes.starts))
     anchors = np.zeros((n_nodes, vectors.shape[1]), dtype=vectors.dtype)
-    anchors[active] = np.add.reduceat(vectors[everything.rows], everything.starts[active], axis=0)
+    anchors[active] = np.add.reduceat(vectors[rows[of_nodes.rows]], of_nodes.starts[active], axis=0)
     return np.maximum(np.einsum("ij,ij->i", anchors[nodes], vectors), 0)
 
 

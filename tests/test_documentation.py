@@ -58,7 +58,7 @@ def test_every_make_target_the_readme_names_exists():
 
 def test_the_readme_shows_every_module_of_the_house():
     tree = README[README.index("## The house") :]
-    names = [path.name for path in (ROOT / "saft").glob("*.py") if path.stem != "__init__"]
+    names = [path.name for path in (ROOT / "saft").rglob("*.py") if path.stem != "__init__"]
     assert [name for name in names if name not in tree] == []
 
 
@@ -70,7 +70,7 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_every_test_that_the_map_from_paper_to_code_names_exists():
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "paper_to_code.md").read_text()))
-    written = set(re.findall(r"def (test_\w+)", "".join(path.read_text() for path in (ROOT / "tests").glob("*.py"))))
+    written = set(re.findall(r"def (test_\w+)", "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))))
     assert named <= written
     assert named
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,17 +14,26 @@ ROOT = Path(__file__).parents[1]
 # From the ground up: a module may import from the ones before it, never from the ones behind it.
 ORDER = [
     "errors", "writing", "coding", "columns", "times", "diagnosis", "files", "summary", "picture", "network",
-    "attributes", "reading", "splits", "marketplace_texts", "marketplace", "backbones", "cli",
+    "attributes", "reading", "splits", "marketplace_texts", "marketplace", "backbones",
+    "structure.bipartite", "structure.solvers", "structure.interface", "structure.distance", "structure.centrality",
+    "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "sampling", "cli",
 ]  # fmt: skip
 # Modules whose tests stand under the name of what they serve.
 TESTED_IN = {
     "errors": "test_bad_input", "columns": "test_bad_input", "diagnosis": "test_bad_input", "files": "test_reading",
     "attributes": "test_reading", "picture": "test_summary", "marketplace_texts": "test_marketplace",
+    "structure.bipartite": "structure/test_distance", "structure.interface": "structure/test_distance",
+    "structure": "structure/test_alternatives",
 }  # fmt: skip
 
 
 def modules() -> list[Path]:
-    return [path for path in (ROOT / "saft").glob("*.py") if path.stem != "__init__"]
+    return [path for path in sorted((ROOT / "saft").rglob("*.py")) if path != ROOT / "saft" / "__init__.py"]
+
+
+def name_of(path: Path) -> str:
+    """``structure.distance`` for ``saft/structure/distance.py``, ``structure`` for ``saft/structure/__init__.py``."""
+    return ".".join(path.relative_to(ROOT / "saft").with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports_of(path: Path) -> set[str]:
@@ -46,18 +56,34 @@ def _outside_type_checking(node: ast.AST):
 
 
 def test_every_module_has_a_place_in_the_order():
-    assert {path.stem for path in modules()} == set(ORDER)
+    assert {name_of(path) for path in modules()} == set(ORDER)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_imports_go_one_way(path):
-    allowed = set(ORDER[: ORDER.index(path.stem)])
+    allowed = set(ORDER[: ORDER.index(name_of(path))])
     assert imports_of(path) <= allowed
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_every_module_has_its_test(path):
-    assert (ROOT / "tests" / f"{TESTED_IN.get(path.stem, 'test_' + path.stem)}.py").is_file()
+    *folders, last = name_of(path).split(".")
+    usual = "/".join([*folders, f"test_{last}"])
+    assert (ROOT / "tests" / f"{TESTED_IN.get(name_of(path), usual)}.py").is_file()
+
+
+def test_structure_depends_on_numpy_and_scipy_only():
+    allowed = {"numpy", "scipy", "saft"} | set(sys.stdlib_module_names)
+    for path in (ROOT / "saft" / "structure").glob("*.py"):
+        nodes = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        named = {
+            name
+            for node in nodes
+            for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+        }
+        assert {name.partition(".")[0] for name in named} <= allowed
 
 
 def test_every_exported_name_can_be_had():

@@ -100,6 +100,12 @@ def test_weights_are_those_of_the_definition_written_out():
         max(0.0, sum(vectors[other] for other in np.flatnonzero(nodes == nodes[x])) @ vectors[x]) for x in range(40)
     ]
     np.testing.assert_allclose(neighbour_weights("distance", nodes, 8, vectors), literal)
+    targets = np.array([3, 8, 20])
+    literal = [
+        max(0.0, float(sum((vectors[t] for t in targets if nodes[t] == nodes[x]), np.zeros(3)) @ vectors[x]))
+        for x in range(40)
+    ]
+    np.testing.assert_allclose(neighbour_weights("distance", nodes, 8, vectors, targets), literal)
     np.testing.assert_allclose(neighbour_weights("centrality", nodes, 8, vectors), (vectors**2).sum(axis=1))
     assert neighbour_weights("uniform", nodes, 8) is None
 

@@ -69,9 +69,8 @@ def _iterated(graph: BipartiteGraph, wanted: int, seed: int) -> tuple[np.ndarray
 
     squared, smaller = top_eigenpairs(deflated, min(graph.n_users, graph.n_items), wanted, graph.precision, seed)
     smaller = graph.without_null(smaller)  # rounding
-    values = np.sqrt(np.clip(squared, 0, 1))
-    kept = values > 1e-4  # below it single precision cannot tell a direction from none
-    values, smaller = values[kept], smaller[:, kept]
+    kept = squared > 10 * np.finfo(graph.precision).eps  # the rest is rounding, and folding in divides by it
+    values, smaller = np.sqrt(np.minimum(squared[kept], 1)), smaller[:, kept]
     larger = graph.across(smaller) / values.astype(smaller.dtype)
     half = np.asarray(0.5, dtype=smaller.dtype) ** 0.5
     return values, *graph.by_side(smaller * half, larger * half)

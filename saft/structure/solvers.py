@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 Operator = Callable[[np.ndarray], np.ndarray]  # a block of vectors → the operator times it
 COLUMNS_AT_ONCE = 64
+MOST_RESTARTS = 1000
 
 
 def top_eigenpairs(
@@ -25,7 +26,15 @@ def top_eigenpairs(
         operator = LinearOperator((size, size), matvec=lambda x: apply(x.reshape(-1, 1))[:, 0], dtype=precision)
         start: np.ndarray = np.random.default_rng(seed).standard_normal(size).astype(precision)
         tolerance = np.finfo(precision).eps ** 0.6  # of residuals; eigenvalues are better by its square
-        values, vectors = eigsh(operator, k=wanted, which="LA", v0=start, tol=tolerance, maxiter=100 * wanted)
+        try:
+            values, vectors = eigsh(operator, k=wanted, which="LA", v0=start, tol=tolerance, maxiter=MOST_RESTARTS)
+        except ArpackNoConvergence as error:
+            values, vectors = error.eigenvalues, error.eigenvectors
+            warnings.warn(
+                f"Only {len(values)} of {wanted} eigenvalues converged; the other columns are zero.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     order = np.argsort(-values, kind="stable")[:wanted]
     return values[order].astype(np.float64), vectors[:, order].astype(precision)
 

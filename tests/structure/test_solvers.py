@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from saft.structure import solvers
 from saft.structure.solvers import fix_signs, solve, top_eigenpairs
 
 
@@ -41,3 +42,11 @@ def test_signs_are_fixed_by_the_largest_entry_of_all_parts_together():
     fix_signs(above, below)
     np.testing.assert_array_equal(above, [[-1, -1], [-0.5, 2]])
     np.testing.assert_array_equal(below, [[3, 1]])
+
+
+def test_eigenpairs_that_do_not_converge_are_left_out_and_mentioned(monkeypatch):
+    monkeypatch.setattr(solvers, "MOST_RESTARTS", 1)
+    matrix = np.diag(np.linspace(0.9, 1, 600))
+    with pytest.warns(RuntimeWarning, match="of 20 eigenvalues converged"):
+        values, vectors = top_eigenpairs(lambda block: matrix @ block, 600, 20, np.float64, seed=1)
+    assert len(values) == vectors.shape[1] < 20
