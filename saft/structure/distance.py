@@ -11,6 +11,7 @@ Eigenpairs of N are (x, ±y)/√2 with λ = ±μ for the singular triples (x, μ
 and say nothing about distances inside it. All of them are dropped.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -80,15 +81,17 @@ class KernelEmbedding(InteractionEmbedding):
     """Z = V √g(σ²/2): inner products are those of the kernel g of the transition matrix on interactions."""
 
     def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
+        kernel = self._kernel()
         spectrum = normalised_spectrum(graph, self.dim, self.seed)
         halves = (1 + spectrum.values) / 2  # σ²/2, an eigenvalue of the transition matrix
-        weights = np.sqrt(self._kernel()(halves) / (1 + spectrum.values)).astype(spectrum.user_vectors.dtype)
+        weights = np.sqrt(kernel(halves) / (1 + spectrum.values)).astype(spectrum.user_vectors.dtype)
         self.values_ = np.zeros(self.dim)
         self.values_[: len(weights)] = spectrum.values
         return widened(spectrum.user_vectors * weights, self.dim), widened(spectrum.item_vectors * weights, self.dim)
 
+    @abstractmethod
     def _kernel(self) -> Callable[[np.ndarray], np.ndarray]:
-        raise NotImplementedError
+        """g, after a look at the settings."""
 
     def _folded(
         self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator

@@ -45,7 +45,7 @@ def random_walks(
     adjacency: Adjacency, nodes: np.ndarray, length: int, rng: np.random.Generator, p: float = 1.0, q: float = 1.0
 ) -> np.ndarray:
     """(walks, length) nodes; one walk from each of ``nodes``."""
-    walks = np.empty((len(nodes), length), dtype=np.int64)
+    walks = np.empty((len(nodes), length), dtype=np.int32)
     walks[:, 0] = nodes
     for place in range(1, length):
         walks[:, place] = adjacency.step(walks[:, place - 1], rng)
@@ -71,10 +71,10 @@ def _reconsider(
 
 def shifted_mutual_information(walks: np.ndarray, n_nodes: int, window: int, negatives: float = 1.0) -> csr_array:
     """max(0, log(#(a, b) · total / (#a · #b)) − log negatives) for nodes a, b within a window, in both directions."""
-    counts = csr_array((n_nodes, n_nodes), dtype=np.float64)
+    counts = csr_array((n_nodes, n_nodes), dtype=np.float32)
     for offset in range(1, min(window, walks.shape[1] - 1) + 1):
         left, right = walks[:, :-offset].ravel(), walks[:, offset:].ravel()
-        counts = counts + coo_array((np.ones(len(left)), (left, right)), shape=counts.shape).tocsr()
+        counts = counts + coo_array((np.ones(len(left), np.float32), (left, right)), shape=counts.shape).tocsr()
     counts = (counts + counts.T).tocoo()
     occurrences = np.bincount(counts.row, weights=counts.data, minlength=n_nodes)
     expected = occurrences[counts.row] * occurrences[counts.col] / occurrences.sum()
@@ -95,9 +95,9 @@ class Node2Vec(InteractionEmbedding):
     def __init__(
         self,
         dim: int = 64,
-        walks: int = 10,
-        length: int = 20,
-        window: int = 5,
+        walks: int = 5,
+        length: int = 10,
+        window: int = 4,
         p: float = 1.0,
         q: float = 1.0,
         seed: int = 0,
@@ -110,11 +110,11 @@ class Node2Vec(InteractionEmbedding):
         starts = np.tile(np.arange(graph.n_nodes), self.walks)
         walks = random_walks(Adjacency.of(graph), starts, self.length, rng, self.p, self.q)
         information = shifted_mutual_information(walks, graph.n_nodes, self.window).astype(graph.precision)
-        # A symmetric matrix M: the eigenvectors of M² are its own, and its singular values the roots.
-        squared, vectors = top_eigenpairs(
-            lambda block: information @ (information @ block), graph.n_nodes, self.dim, graph.precision, self.seed
+        # The best W Wᵀ for a symmetric matrix: its largest eigenvalues, as far as they are above 0.
+        values, vectors = top_eigenpairs(
+            lambda block: information @ block, graph.n_nodes, self.dim, graph.precision, self.seed
         )
-        vectors = vectors * np.maximum(squared, 0).astype(vectors.dtype) ** 0.25 / 2  # √(singular value), and the mean
+        vectors = vectors * np.sqrt(np.maximum(values, 0)).astype(vectors.dtype) / 2  # half: the mean of two
         fix_signs(vectors)
         vectors = widened(vectors, self.dim)
         return vectors[: graph.n_users], vectors[graph.n_users :]
