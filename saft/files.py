@@ -71,6 +71,8 @@ def load(source: Any, encoding: str | None = None) -> Table:
     if isinstance(source, Sequence) and source and all(isinstance(path, str | Path) for path in source):
         return _load_files([path for entry in source for path in _matching_files(entry)], encoding)
     frame, name = _as_frame(source)
+    if frame.is_empty():
+        raise InputError(f"There are no interactions: {name} is empty.")
     return Table(frame, ((name, frame.height),), typed=True)
 
 
@@ -107,7 +109,8 @@ def _matching_files(source: str | Path) -> list[Path]:
         return [path]
     if path.is_dir():
         raise InputError(f"{path} is a folder; say which files in it, e.g. '{path}/*.csv'.")
-    matches = sorted(match for match in map(Path, glob.iglob(str(source), recursive=True)) if match.is_file())  # noqa: PTH207 (absolute patterns)
+    found = glob.glob(str(source), recursive=True)  # noqa: PTH207 (pathlib's takes no absolute patterns)
+    matches = sorted(match for match in map(Path, found) if match.is_file())
     if not matches:
         if glob.has_magic(str(source)):
             raise InputError(f"No file matches {str(source)!r}.")
@@ -119,15 +122,12 @@ def _matching_files(source: str | Path) -> list[Path]:
 def _load_files(paths: list[Path], encoding: str | None) -> Table:
     tables = [_load_file(path, encoding) for path in paths]
     frames = [frame for frame, _ in tables]
-    typed = {is_typed for _, is_typed in tables}
-    if len(typed) > 1:
-        raise InputError(f"{paths[0]} and its companions mix formats with and without types; read them one by one.")
     splits = [SPLIT_OF_FILE_NAME.get(path.name.partition(".")[0].lower()) for path in paths]
     if len(paths) > 1 and all(splits) and not any("split" in frame.columns for frame in frames):
         frames = [frame.with_columns(split=pl.lit(split)) for frame, split in zip(frames, splits, strict=True)]
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     parts = tuple((str(path), part.height) for path, part in zip(paths, frames, strict=True))
-    return Table(frame, parts, typed.pop())
+    return Table(frame, parts, typed=all(typed for _, typed in tables))
 
 
 def _load_file(path: Path, encoding: str | None) -> tuple[pl.DataFrame, bool]:

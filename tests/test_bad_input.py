@@ -197,6 +197,11 @@ def test_unknown_settings_are_answered_with_the_nearest_one(rows):
     assert "Did you mean 'label'?" in refusal(rows, lable="label")
 
 
+def test_empty_frames_and_lists_are_refused():
+    assert "the given list is empty" in refusal([])
+    assert "the given frame is empty" in refusal(pl.DataFrame({"user": [], "item": [], "text": [], "label": []}))
+
+
 def test_unknown_sources_are_refused():
     assert "Cannot read interactions from int" in refusal(7)
 

@@ -81,6 +81,12 @@ def test_a_glob_reads_all_matching_files_in_the_order_of_their_names(tmp_path, r
     assert_is_the_example(saft.read([tmp_path / "part-1.csv", tmp_path / "part-2.csv.gz"]))
 
 
+def test_files_of_different_formats_are_read_together(tmp_path, rows):
+    write(pl.DataFrame(rows[:2]), tmp_path / "a.csv")
+    write(pl.DataFrame(rows[2:]), tmp_path / "b.jsonl")
+    assert_is_the_example(saft.read(str(tmp_path / "*")))
+
+
 def test_files_called_train_valid_and_test_are_a_split(tmp_path, rows):
     for name, part in (("train", rows[:2]), ("val", rows[2:3]), ("test", rows[3:])):
         write(pl.DataFrame(part), tmp_path / f"{name}.jsonl")

@@ -1,6 +1,6 @@
 """The user-item graph as scipy matrices: degrees, components, and the operators that everything else is built on.
 
-Notation (METHOD: A is the |U|×|I| matrix of counts, d the degrees with repeated pairs counted each time):
+Notation: A is the |U|×|I| matrix of counts, d are the degrees, with repeated pairs counted each time, and
 Â = D_u^(-1/2) A D_i^(-1/2). The normalised adjacency N of the whole graph has Â and Âᵀ as its off-diagonal blocks.
 """
 
