@@ -12,29 +12,20 @@ from scipy.linalg import eigh
 
 from saft.errors import InputError
 from saft.structure.bipartite import BipartiteGraph
-from saft.structure.centrality import folded_by_degree, laplacian_solve, signless_product, signless_spectrum
-from saft.structure.distance import DENSE_UP_TO, KernelEmbedding, widened
-from saft.structure.interface import InteractionEmbedding
+from saft.structure.centrality import LaplacianEmbedding, laplacian_solve, signless_product
+from saft.structure.distance import DENSE_UP_TO, KernelEmbedding
 from saft.structure.solvers import fix_signs, top_eigenpairs
 
 
-class CommonNeighboursEmbedding(InteractionEmbedding):
+class CommonNeighboursEmbedding(LaplacianEmbedding):
     """z_e · z_e' is the number of neighbours that e and e' share on the line graph, loops included: ((EᵀE)²)_ee'.
 
     E Eᵀ = D + A, so with (D + A) φ = λ φ: z(e) = √λ (φ_u + φ_i). (A user and an item have no common neighbours
     themselves; interactions do.)
     """
 
-    def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
-        values, users, items = signless_spectrum(graph, self.dim, self.seed)
-        self.values_ = np.pad(values, (0, self.dim - len(values)))
-        weights = np.sqrt(values).astype(users.dtype)
-        return widened(users * weights, self.dim), widened(items * weights, self.dim)
-
-    def _folded(
-        self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        return folded_by_degree(neighbours, starts, degrees, self.values_)
+    def _weights(self, values: np.ndarray, graph: BipartiteGraph) -> np.ndarray:
+        return np.sqrt(values)
 
 
 class PageRankEmbedding(KernelEmbedding):
@@ -75,23 +66,18 @@ class SimRankEmbedding(KernelEmbedding):
         return lambda halves: (1 - self.decay) / (1 - self.decay * halves**2)
 
 
-class CommuteTimeEmbedding(InteractionEmbedding):
+class CommuteTimeEmbedding(LaplacianEmbedding):
     """‖z_e‖² is the commute time between the ends of e, from the *smallest* eigenvalues of L = D − A above 0.
 
     z(e) = √vol (φ_u − φ_i)/√λ (Qiu and Hancock 2007). At full rank this is √vol times the centrality embedding; cut
     off at k it keeps the other end of the spectrum, the long way round instead of the hubs.
     """
 
-    def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
-        values, users, items = _bottom_spectrum(graph, self.dim, self.seed)
-        self.values_ = np.pad(values, (0, self.dim - len(values)))
-        weights = np.sqrt(2 * len(graph) / values).astype(users.dtype)
-        return widened(users * weights, self.dim), widened(items * weights, self.dim)
+    def _spectrum(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return _bottom_spectrum(graph, self.dim, self.seed)
 
-    def _folded(
-        self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        return folded_by_degree(neighbours, starts, degrees, self.values_)
+    def _weights(self, values: np.ndarray, graph: BipartiteGraph) -> np.ndarray:
+        return np.sqrt(2 * len(graph) / values)
 
 
 def _bottom_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

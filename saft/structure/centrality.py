@@ -8,6 +8,7 @@ Two embeddings. ``spectral`` is the paper's: the k largest eigenpairs of L. Cut 
 ``sketch`` is unbiased at any k: rows of Bᵀ L⁺ B Q with Q random signs ±1/√k, so that E‖·‖² = s(e).
 """
 
+from abc import abstractmethod
 from functools import partial
 
 import numpy as np
@@ -23,13 +24,39 @@ from saft.structure.solvers import fix_signs, solve, top_eigenpairs
 METHODS = ("spectral", "sketch")
 
 
-class CentralityEmbedding(InteractionEmbedding):
+class LaplacianEmbedding(InteractionEmbedding):
+    """z(e) = w(λ) (φ_u + φ_i) for eigenpairs (λ, φ) of D + A, which is D − A with the items' signs turned."""
+
+    def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
+        values, users, items = self._spectrum(graph)
+        self.values_ = np.pad(values, (0, self.dim - len(values)))
+        weights = self._weights(values, graph).astype(users.dtype)
+        return widened(users * weights, self.dim), widened(items * weights, self.dim)
+
+    def _spectrum(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(eigenvalues, users' and items' parts of the eigenvectors): the largest, unless a subclass says otherwise."""
+        return signless_spectrum(graph, self.dim, self.seed)
+
+    @abstractmethod
+    def _weights(self, values: np.ndarray, graph: BipartiteGraph) -> np.ndarray:
+        """w(λ)."""
+
+    def _folded(
+        self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(D + A) φ = λ φ read as a definition: φ of a new node is the sum over its neighbours divided by λ − d."""
+        gap = self.values_ - degrees
+        gap = np.where(np.abs(gap) < 1, np.where(gap < 0, -1.0, 1.0), gap)  # λ = d: the equation says nothing
+        return np.add.reduceat(neighbours, starts, axis=0) / gap * (self.values_ > 0)
+
+
+class CentralityEmbedding(LaplacianEmbedding):
     """Vectors whose squared norms are (``sketch``), or bound from below (``spectral``), the spanning centrality.
 
     Args:
         dim: number of columns; those beyond the rank are zero.
         method: ``spectral`` (the paper's) or ``sketch`` (unbiased, as many Laplacian solves as columns).
-        seed: of the starting block or of the signs.
+        seed: of the starting vector or of the signs.
     """
 
     def __init__(self, dim: int = 64, method: str = "spectral", seed: int = 0) -> None:
@@ -42,21 +69,19 @@ class CentralityEmbedding(InteractionEmbedding):
                 f"There is no centrality method {self.method!r}.{did_you_mean(self.method, METHODS)} "
                 f"Known are {', '.join(METHODS)}."
             )
-        if self.method == "sketch":
-            return _sketch(graph, self.dim, self.seed)
-        values, users, items = signless_spectrum(graph, self.dim, self.seed)
-        self.values_ = np.pad(values, (0, self.dim - len(values)))
-        weights = (values**-0.5).astype(users.dtype)
-        return widened(users * weights, self.dim), widened(items * weights, self.dim)
+        return _sketch(graph, self.dim, self.seed) if self.method == "sketch" else super()._fit(graph)
+
+    def _weights(self, values: np.ndarray, graph: BipartiteGraph) -> np.ndarray:
+        return values**-0.5
 
     def _folded(
         self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        if self.method == "sketch":
-            # Row of L y = B q for the new node: its own signs, and the potentials of its neighbours (stored negated).
-            signs = rng.choice([-1.0, 1.0], size=neighbours.shape) / np.sqrt(self.dim)
-            return mean_of(signs, starts) - mean_of(neighbours, starts)
-        return folded_by_degree(neighbours, starts, degrees, self.values_)
+        if self.method == "spectral":
+            return super()._folded(neighbours, starts, degrees, rng)
+        # Row of L y = B q for the new node: its own signs, and the potentials of its neighbours (stored negated).
+        signs = rng.choice([-1.0, 1.0], size=neighbours.shape) / np.sqrt(self.dim)
+        return mean_of(signs, starts) - mean_of(neighbours, starts)
 
 
 def signless_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -86,13 +111,6 @@ def signless_product(graph: BipartiteGraph, block: np.ndarray) -> np.ndarray:
     result[: graph.n_users] += graph.counts @ items
     result[graph.n_users :] += graph.transposed_counts @ users
     return result
-
-
-def folded_by_degree(neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(D + A) φ = λ φ read as a definition: φ of a new node is the sum over its neighbours divided by λ − d."""
-    gap = values - degrees
-    gap = np.where(np.abs(gap) < 1, np.where(gap < 0, -1.0, 1.0), gap)  # λ = d: the equation says nothing
-    return np.add.reduceat(neighbours, starts, axis=0) / gap * (values > 0)
 
 
 def _sketch(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
