@@ -16,14 +16,15 @@ ORDER = [
     "errors", "writing", "coding", "columns", "times", "diagnosis", "files", "summary", "picture", "network",
     "attributes", "reading", "splits", "marketplace_texts", "marketplace", "backbones",
     "structure.bipartite", "structure.solvers", "structure.interface", "structure.distance", "structure.centrality",
-    "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "sampling", "cli",
+    "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "sampling",
+    "model.language", "model.interaction_attention", "model", "cli",
 ]  # fmt: skip
 # Modules whose tests stand under the name of what they serve.
 TESTED_IN = {
     "errors": "test_bad_input", "columns": "test_bad_input", "diagnosis": "test_bad_input", "files": "test_reading",
     "attributes": "test_reading", "picture": "test_summary", "marketplace_texts": "test_marketplace",
     "structure.bipartite": "structure/test_distance", "structure.interface": "structure/test_distance",
-    "structure": "structure/test_alternatives",
+    "structure": "structure/test_alternatives", "model": "model/test_language",
 }  # fmt: skip
 
 

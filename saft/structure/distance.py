@@ -20,11 +20,12 @@ from scipy.linalg import eigh
 
 from saft.errors import InputError
 from saft.structure.bipartite import BipartiteGraph
-from saft.structure.interface import InteractionEmbedding, mean_of
+from saft.structure.interface import ROWS_AT_ONCE, InteractionEmbedding, mean_of
 from saft.structure.solvers import fix_signs, top_eigenpairs
 
 # Up to here all eigenpairs are computed densely: exact, complete, and faster than iterating.
 DENSE_UP_TO = 1500
+CLOSE_TO_ONE, SMALLEST_GAP = 1e-3, 1e-12
 SMALLEST = 1e-8  # eigenvalues below are rounding errors; folding in divides by them
 
 
@@ -74,7 +75,25 @@ def _iterated(graph: BipartiteGraph, wanted: int, seed: int) -> tuple[np.ndarray
     values, smaller = np.sqrt(np.minimum(squared[kept], 1)), smaller[:, kept]
     larger = graph.across(smaller) / values.astype(smaller.dtype)
     half = np.asarray(0.5, dtype=smaller.dtype) ** 0.5
-    return values, *graph.by_side(smaller * half, larger * half)
+    users, items = graph.by_side(smaller * half, larger * half)
+    close = np.flatnonzero(values > 1 - CLOSE_TO_ONE)
+    values[close] = 1 - _gaps(graph, users[:, close], items[:, close])
+    return values, users, items
+
+
+def _gaps(graph: BipartiteGraph, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """1 − λ of these eigenvectors as Σ_e (φ_u/√d_u − φ_i/√d_i)², which keeps its digits where 1 − λ itself loses them.
+
+    Two large parts that a single interaction joins have a λ so close to 1 that rounding could make it 1, and the weight
+    of the direction infinite.
+    """
+    users = users * graph.user_degrees[:, None] ** -0.5
+    items = items * graph.item_degrees[:, None] ** -0.5
+    gaps = np.zeros(users.shape[1])
+    for first in range(0, len(graph), ROWS_AT_ONCE):
+        rows = slice(first, first + ROWS_AT_ONCE)
+        gaps += ((users[graph.users[rows]] - items[graph.items[rows]]) ** 2).sum(axis=0)
+    return np.maximum(gaps, SMALLEST_GAP)
 
 
 class KernelEmbedding(InteractionEmbedding):

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 import saft
-from saft.structure import CentralityEmbedding, DistanceEmbedding, distance
+from saft.structure import CentralityEmbedding, DistanceEmbedding, bipartite, distance
 from tests.structure.graphs import (
     GRAPHS,
     beside,
@@ -169,6 +169,20 @@ def test_codes_without_interactions_are_new_nodes():
     embedding = DistanceEmbedding(dim=3).fit(np.array([0, 0, 5, 5, 7]), np.array([1, 3, 3, 1, 1]))
     assert embedding.known_users_.tolist() == [True, False, False, False, False, True, False, True]
     assert np.isfinite(embedding.transform(np.array([1]), np.array([2]))).all()
+
+
+def test_parts_that_a_single_interaction_joins_are_told_apart_also_in_single_precision(monkeypatch):
+    """1 − λ is 2e-5 here, and a quarter of a million interactions are computed in single precision."""
+    users, items = beside(random_graph(9_000, 4_000, 125_000), random_graph(9_000, 4_000, 125_000))
+    users, items = np.append(users, 0), np.append(items, items.max())
+    single = DistanceEmbedding(dim=4).fit(users, items)
+    monkeypatch.setattr(bipartite, "SINGLE_PRECISION_FROM", 10**9)
+    double = DistanceEmbedding(dim=4).fit(users, items)
+    assert 0 < 1 - double.values_[0] < 5e-5
+    np.testing.assert_allclose(1 - single.values_, 1 - double.values_, rtol=1e-3)
+    z = single.transform(users, items)[:-1, 0]
+    assert np.isfinite(z).all()
+    assert np.sign(z[:125_000]).sum() == -np.sign(z[125_000:]).sum()
 
 
 @pytest.mark.parametrize("made", [DistanceEmbedding(8), CentralityEmbedding(8), CentralityEmbedding(8, "sketch")])

@@ -1,0 +1,200 @@
+"""A Hugging Face encoder opened into its embeddings and its layers: the only file that touches its insides.
+
+``LanguageModel.embed`` gives token states, ``run_layer`` runs one layer on any states, with any tokens added. Families:
+BERT (and MiniLM), RoBERTa and XLM-R, ELECTRA, DistilBERT, DeBERTa v2 and v3, MPNet, ModernBERT. With text tokens only,
+the outcome is that of ``AutoModel``.
+
+Added tokens have no place in the text. Families with absolute positions put them into the embeddings, so nothing is to
+be done. Families that look at distances inside their layers are told the distance 0 between an added token and any
+other, and every token sees the added ones also where attention is local.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saft.backbones import find_backbone
+from saft.errors import InputError
+
+NO_PLACE = -1  # position of an added token
+
+
+class LanguageModel(nn.Module):
+    """An encoder, perhaps cut to its first layers.
+
+    Attributes:
+        width: of token states.
+        n_layers: how many are used.
+    """
+
+    def __init__(self, model: Any, layers: int | None = None) -> None:
+        super().__init__()
+        family = FAMILIES.get(model.config.model_type)
+        if family is None:
+            raise InputError(
+                f"Encoders of the family {model.config.model_type!r} cannot be opened. Known are {', '.join(FAMILIES)}."
+            )
+        self.model = model
+        self.family = family
+        available = len(family.layers(model))
+        self.n_layers = available if layers is None else layers
+        if not 1 <= self.n_layers <= available:
+            raise InputError(f"This encoder has {available} layers; cannot use the first {layers}.")
+        self.width = int(model.config.hidden_size)
+        family.cut(model, self.n_layers)
+
+    @classmethod
+    def load(cls, name: str, layers: int | None = None) -> LanguageModel:
+        """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones."""
+        from transformers import AutoModel
+
+        return cls(AutoModel.from_pretrained(find_backbone(name)), layers)
+
+    def embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """(texts, length, width) states before the first layer, from token ids and mask (1 = real), (texts, length)."""
+        return self.family.embed(self.model, tokens, mask)
+
+    def run_layer(self, number: int, states: Tensor, mask: Tensor, places: Tensor | None = None) -> Tensor:
+        """Layer ``number`` (from 0) on these states.
+
+        Args:
+            states: (texts, length, width).
+            mask: (texts, length), 1 for tokens that are there.
+            places: (length,) place of each token in the text, NO_PLACE for added ones; None means text only.
+        """
+        if places is None:
+            places = torch.arange(states.shape[1], device=states.device)
+        return self.family.run(self.model, number, states, mask, places, last=number == self.n_layers - 1)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """The last layer's states of the text alone, as ``AutoModel`` gives them."""
+        states = self.embed(tokens, mask)
+        for number in range(self.n_layers):
+            states = self.run_layer(number, states, mask)
+        return states
+
+
+class _Family:
+    """How to open an encoder. This one: absolute positions in the embeddings, then ``encoder.layer``, as in BERT."""
+
+    def layers(self, model: Any) -> nn.ModuleList:
+        return model.encoder.layer
+
+    def cut(self, model: Any, count: int) -> None:
+        del self.layers(model)[count:]
+
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        return model.embeddings(input_ids=tokens)
+
+    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+        return self.layers(model)[number](states, _bidirectional(model, states, mask))
+
+
+class _Electra(_Family):
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        states = model.embeddings(input_ids=tokens)
+        return model.embeddings_project(states) if hasattr(model, "embeddings_project") else states
+
+
+class _DistilBert(_Family):
+    def layers(self, model: Any) -> nn.ModuleList:
+        return model.transformer.layer
+
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        return model.embeddings(tokens)
+
+
+class _MPNet(_Family):
+    """Distances enter as a bias per bucket of the distance, the same in all layers."""
+
+    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+        encoder = model.encoder
+        buckets = encoder.relative_position_bucket(
+            -_distances(places), num_buckets=model.config.relative_attention_num_buckets
+        )
+        bias = encoder.relative_attention_bias(buckets).permute(2, 0, 1)[None]
+        bias = bias.expand(len(states), -1, -1, -1).contiguous()
+        return encoder.layer[number](states, _bidirectional(model, states, mask), bias)[0]
+
+
+class _Deberta(_Family):
+    """Distances enter the attention scores through embeddings of their (logarithmic) buckets."""
+
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        return model.embeddings(input_ids=tokens, token_type_ids=torch.zeros_like(tokens), mask=mask)
+
+    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+        encoder = model.encoder
+        result = encoder.layer[number](
+            states,
+            encoder.get_attention_mask(mask),
+            relative_pos=self._relative(encoder, _distances(places)),
+            rel_embeddings=encoder.get_rel_embedding(),
+        )[0]
+        if number == 0 and encoder.conv is not None:
+            result = encoder.conv(states, result, mask)
+        return result
+
+    @staticmethod
+    def _relative(encoder: Any, distances: Tensor) -> Tensor | None:
+        if not encoder.relative_attention:
+            return None
+        if encoder.position_buckets > 0 and encoder.max_relative_positions > 0:
+            from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+
+            distances = make_log_bucket_position(distances, encoder.position_buckets, encoder.max_relative_positions)
+        return distances.long()[None]
+
+
+class _ModernBert(_Family):
+    """Rotary positions, and layers that alternate between global and local attention."""
+
+    def layers(self, model: Any) -> nn.ModuleList:
+        return model.layers
+
+    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+        layer = model.layers[number]
+        visible = mask.bool()[:, None, None, :].expand(-1, 1, len(places), -1)
+        if layer.attention_type == "sliding_attention":
+            near = _distances(places).abs() <= model.config.sliding_window
+            visible = visible & near
+        added = places == NO_PLACE
+        rotary = model.rotary_emb(states, torch.where(added, 0, places)[None], layer.attention_type)
+        states = layer(states, attention_mask=_as_the_encoder_wants(model, visible, states), position_embeddings=rotary)
+        return model.final_norm(states) if last else states
+
+
+def _distances(places: Tensor) -> Tensor:
+    """(length, length) place of the query minus place of the key; 0 where one of them has none."""
+    added = places == NO_PLACE
+    return (places[:, None] - places[None]).masked_fill(added[:, None] | added[None], 0)
+
+
+def _bidirectional(model: Any, states: Tensor, mask: Tensor) -> Any:
+    """The mask in the shape this encoder's attention wants, made by the library itself."""
+    from transformers.masking_utils import create_bidirectional_mask
+
+    return create_bidirectional_mask(config=model.config, inputs_embeds=states, attention_mask=mask)
+
+
+def _as_the_encoder_wants(model: Any, visible: Tensor, states: Tensor) -> Tensor:
+    """Booleans for torch's own attention, very negative numbers where the scores are computed step by step."""
+    if model.config._attn_implementation == "sdpa":
+        return visible
+    lowest = torch.finfo(states.dtype).min
+    return torch.zeros_like(visible, dtype=states.dtype).masked_fill(~visible, lowest)
+
+
+FAMILIES: dict[str, _Family] = {
+    "bert": _Family(),
+    "roberta": _Family(),
+    "xlm-roberta": _Family(),
+    "electra": _Electra(),
+    "distilbert": _DistilBert(),
+    "mpnet": _MPNet(),
+    "deberta-v2": _Deberta(),
+    "modernbert": _ModernBert(),
+}

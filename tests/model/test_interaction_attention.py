@@ -1,0 +1,78 @@
+"""Messages against a dense P written out."""
+
+import pytest
+import torch
+
+from saft.model.interaction_attention import GatedAttentionUnit, LineGraphAttention, propagate
+
+WIDTH, NODES = 8, 5
+
+
+@pytest.fixture
+def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Node tokens after and before the layer of 12 interactions, and their nodes; node 4 has none."""
+    generator = torch.Generator().manual_seed(0)
+    nodes = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 0, 1])
+    after, before = (torch.randn(12, WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
+    return after, before, nodes
+
+
+def dense_operator(nodes: torch.Tensor) -> torch.Tensor:
+    """P = E diag(d + 1)⁻¹ Eᵀ, with every entry in its place."""
+    incidence = torch.nn.functional.one_hot(nodes, NODES).double()
+    return incidence @ torch.diag(1 / (incidence.sum(0) + 1)) @ incidence.T
+
+
+def test_propagation_is_the_product_with_the_dense_operator(batch):
+    after, _, nodes = batch
+    torch.testing.assert_close(propagate(after, nodes, NODES), dense_operator(nodes) @ after)
+
+
+def test_rows_of_the_operator_sum_to_the_degree_over_one_more(batch):
+    _, _, nodes = batch
+    ones = torch.ones(12, 1, dtype=torch.float64)
+    degrees = torch.bincount(nodes)[nodes].double()[:, None]
+    torch.testing.assert_close(propagate(ones, nodes, NODES), degrees / (degrees + 1))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_line_graph_attention_is_the_formula_on_the_dense_operator(batch, rounds):
+    after, before, nodes = batch
+    layer = LineGraphAttention(WIDTH, rounds, delta=0.7, residual=1.5).double()
+    operator = dense_operator(nodes)
+    start = after + 1.5 * before
+    state = start
+    for _ in range(rounds):
+        state = operator @ state + 0.7 * start
+    expected = layer.norm(state @ layer.out.weight.T + layer.out.bias)
+    torch.testing.assert_close(layer(after, before, nodes, NODES), expected)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_the_gated_attention_unit_is_the_formula_on_the_dense_operator(batch, rounds):
+    after, before, nodes = batch
+    unit = GatedAttentionUnit(WIDTH, rounds, delta=0.7, residual=1.5).double()
+    operator = dense_operator(nodes)
+    start = after + 1.5 * before
+    gate, shift = (x * torch.sigmoid(x) for x in (unit.gate(start), unit.shift(start)))
+    state = start
+    for _ in range(rounds):
+        state = unit.mix(gate * (operator @ state + 0.7 * shift))
+    torch.testing.assert_close(unit(after, before, nodes, NODES), unit.norm(unit.out(state)))
+
+
+@pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
+def test_an_interaction_hears_only_from_those_that_share_its_node(batch, kind):
+    after, before, nodes = batch
+    layer = kind(WIDTH).double()
+    heard = layer(after, before, nodes, NODES)
+    changed = after.clone()
+    changed[3] += 1  # of node 1
+    difference = (layer(changed, before, nodes, NODES) - heard).abs().amax(1) > 1e-12
+    assert difference.nonzero()[:, 0].tolist() == (nodes == 1).nonzero()[:, 0].tolist()
+
+
+def test_memory_is_linear_a_hub_of_two_hundred_thousand_interactions_is_no_trouble():
+    nodes = torch.zeros(200_000, dtype=torch.long)  # P would have 4 · 10¹⁰ entries
+    result = propagate(torch.ones(200_000, 4), nodes, 1)
+    torch.testing.assert_close(result, torch.full((200_000, 4), 200_000 / 200_001))

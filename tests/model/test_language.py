@@ -1,0 +1,125 @@
+"""Every family, opened, gives what AutoModel gives; added tokens are seen and have no place."""
+
+import pytest
+import torch
+import transformers
+from transformers import AutoModel
+
+import saft
+from saft.model.language import FAMILIES, NO_PLACE, LanguageModel
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 60}
+CONFIGS = {
+    "bert": transformers.BertConfig(**SMALL),
+    "roberta": transformers.RobertaConfig(**SMALL, pad_token_id=1),
+    "xlm-roberta": transformers.XLMRobertaConfig(**SMALL, pad_token_id=1),
+    "electra": transformers.ElectraConfig(**SMALL, embedding_size=16),
+    "distilbert": transformers.DistilBertConfig(dim=32, n_layers=3, n_heads=4, hidden_dim=48, vocab_size=60),
+    "mpnet": transformers.MPNetConfig(**SMALL),
+    "deberta-v2": transformers.DebertaV2Config(
+        **SMALL,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+        position_buckets=8,
+        max_relative_positions=-1,
+        share_att_key=True,
+        norm_rel_ebd="layer_norm",
+        conv_kernel_size=3,
+        conv_act="gelu",
+        type_vocab_size=0,
+    ),
+    "modernbert": transformers.ModernBertConfig(
+        **SMALL, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, local_attention=6
+    ),
+}
+
+
+@pytest.fixture(params=CONFIGS)
+def encoder(request):
+    torch.manual_seed(0)
+    return AutoModel.from_config(CONFIGS[request.param]).eval()
+
+
+@pytest.fixture
+def text() -> tuple[torch.Tensor, torch.Tensor]:
+    """Three texts of 14, 9 and 2 tokens."""
+    mask = (torch.arange(14)[None] < torch.tensor([[14], [9], [2]])).long()
+    tokens = torch.randint(4, 60, (3, 14), generator=torch.Generator().manual_seed(1))
+    return tokens, mask
+
+
+def pads(encoder, tokens, mask):
+    """Padding ids where there is no token, as a tokenizer writes them: RoBERTa and MPNet number positions by them."""
+    return tokens.masked_fill(mask == 0, encoder.config.pad_token_id)
+
+
+def test_every_family_has_its_small_example():
+    assert set(CONFIGS) == set(FAMILIES)
+
+
+def test_text_alone_gives_what_automodel_gives(encoder, text):
+    tokens, mask = pads(encoder, *text), text[1]
+    with torch.no_grad():
+        expected = encoder(input_ids=tokens, attention_mask=mask).last_hidden_state
+        opened = LanguageModel(encoder)(tokens, mask)
+    torch.testing.assert_close(opened[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
+
+
+def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked(encoder, text):
+    tokens, mask = pads(encoder, *text), text[1]
+    model = LanguageModel(encoder)
+    places = torch.cat([torch.tensor([NO_PLACE]), torch.arange(14), torch.tensor([NO_PLACE] * 2)])
+
+    def run(added: torch.Tensor, there: int) -> torch.Tensor:
+        with torch.no_grad():
+            states = model.embed(tokens, mask)
+            added = added.expand(3, 3, -1)
+            flags = torch.full((3, 3), there)
+            for number in range(model.n_layers):
+                states = torch.cat([added[:, :1], states, added[:, 1:]], dim=1)
+                around = torch.cat([flags[:, :1], mask, flags[:, 1:]], dim=1)
+                states = model.run_layer(number, states, around, places)[:, 1:-2]
+            return states[mask.bool()]
+
+    first, other = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        alone = model(tokens, mask)[mask.bool()]
+    if encoder.config.model_type != "deberta-v2":  # its convolution in layer 0 looks at neighbours in the sequence
+        torch.testing.assert_close(run(first, there=0), alone, atol=1e-5, rtol=0)
+    assert ((run(first, there=1) - run(other, there=1)).abs().amax(dim=1) > 1e-6).all()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_only_the_first_layers_are_kept_on_request(encoder, text, layers):
+    tokens, mask = pads(encoder, *text), text[1]
+    with torch.no_grad():
+        states = encoder(input_ids=tokens, attention_mask=mask, output_hidden_states=True).hidden_states[layers]
+        if encoder.config.model_type == "modernbert":
+            states = encoder.final_norm(states)
+        model = LanguageModel(encoder, layers)
+        opened = model(tokens, mask)
+    torch.testing.assert_close(opened[mask.bool()], states[mask.bool()], atol=1e-5, rtol=0)
+    assert len(model.family.layers(encoder)) == layers
+
+
+@pytest.mark.parametrize("layers", [2, 3, 6])
+def test_minilm_with_its_real_weights_gives_what_automodel_gives(layers):
+    from saft.backbones import find_backbone
+
+    whole = AutoModel.from_pretrained(find_backbone("minilm")).eval()
+    model = LanguageModel.load("minilm", layers).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(find_backbone("minilm"))
+    batch = tokenizer(["The kettle broke on the first day.", "Lovely."], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = whole(**batch, output_hidden_states=True).hidden_states[layers]
+        opened = model(batch["input_ids"], batch["attention_mask"])
+    real = batch["attention_mask"].bool()
+    torch.testing.assert_close(opened[real], expected[real], atol=1e-5, rtol=0)
+
+
+def test_unknown_families_and_impossible_cuts_are_refused(encoder):
+    with pytest.raises(saft.InputError, match="has 3 layers; cannot use the first 9"):
+        LanguageModel(encoder, layers=9)
+    gpt = AutoModel.from_config(transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=20))
+    with pytest.raises(saft.InputError, match="'gpt2' cannot be opened"):
+        LanguageModel(gpt)
