@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,19 +64,21 @@ def inspect(
     from saft.reading import read
 
     named = {"user": user, "item": item, "text": text, "label": label, "time": time, "split": split}
-    network = read(
-        data,
-        labelled=not unlabelled,
-        user_table=user_table,
-        item_table=item_table,
-        encoding=encoding,
-        **{role: name for role, name in named.items() if name is not None},
-    )
+    with _busy("Reading"):
+        network = read(
+            data,
+            labelled=not unlabelled,
+            user_table=user_table,
+            item_table=item_table,
+            encoding=encoding,
+            **{role: name for role, name in named.items() if name is not None},
+        )
     columns = ", ".join(f"{role} = {name}" for role, name in network.column_names.items())
     _print_summary(network, title=data[0] if len(data) == 1 else f"{len(data)} files")
     _print(f"Columns: {_plain(columns)}")
     if plot is not None:
-        network.plot(plot)
+        with _busy("Drawing"):
+            network.plot(plot)
         _print(f"Picture: {_plain(plot)}")
 
 
@@ -90,19 +93,22 @@ def demo(
     from saft.marketplace import demo_network
     from saft.writing import replacing
 
-    network = demo_network(size, seed, labels)
+    with _busy(f"Generating {size:,} interactions"):
+        network = demo_network(size, seed, labels)
     _print_summary(network, title=f"a generated marketplace (seed {seed}, labels: {labels})")
     table, picture = out / "interactions.csv", out / "network.png"
-    with replacing(table) as temporary:
+    with _busy(f"Writing {out}"), replacing(table) as temporary:
         network.to_frame().write_csv(temporary)
-    network.plot(picture)
+    with _busy(f"Drawing {picture}"):
+        network.plot(picture)
     _print(_plain(f"Table:   {table}\nPicture: {picture}\nNext:    saft inspect {table}"))
 
 
 def _print_summary(network: TextualInteractionNetwork, title: str) -> None:
     from rich.table import Table
 
-    summary = network.summary()
+    with _busy("Counting"):
+        summary = network.summary()
     table = Table(title=_plain(title), show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
@@ -115,6 +121,14 @@ def _print_summary(network: TextualInteractionNetwork, title: str) -> None:
     if len(shown) > 20:
         table.add_row("  …", f"{len(shown) - 20:,} more classes")
     _print(table)
+
+
+def _busy(what: str) -> AbstractContextManager[Any]:
+    """A spinner on standard error while something takes long; nothing where nobody is watching."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status(f"{_plain(what)} …") if console.is_terminal else nullcontext()
 
 
 def _print(what: Any) -> None:

@@ -43,9 +43,10 @@ def read_separated_slowly(path: Path, data: bytes, separator: str, refusal: Exce
     line = 1
     try:
         header = next(reader)
+        line = reader.line_num + 1
         for row in reader:
             rows.append(row)
-            line = reader.line_num + 1
+            line = reader.line_num + 1  # where the next row starts: texts may hold line breaks
     except csv.Error:
         column = _open_column(text, separator, len(rows), header)
         raise InputError(

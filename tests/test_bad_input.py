@@ -122,6 +122,12 @@ def test_a_quoted_field_that_never_closes_is_located(file):
     assert "reviews.csv, row 7 (line 8): a quoted field in column 'text' never closes" in message
 
 
+def test_rows_and_lines_are_told_apart_from_the_first_row_on(file):
+    assert "row 1 (line 2): a quoted field in column 'text'" in refusal(file('user,item,text,label\nu,i,"oh,1\n'))
+    message = refusal(file('user,item,text,label\nu,i,"two\nlines",1\nu,i,"oh,1\n'))
+    assert "row 2 (line 4): a quoted field in column 'text'" in message
+
+
 def test_a_quoted_field_that_never_closes_is_located_although_later_fields_are_quoted(file):
     quoted = "".join(f'u{n},i,"well, {n}",1\n' for n in range(5))
     message = refusal(file('user,item,text,label\nu,i,t,0\nu,i,"never,1\n' + quoted))

@@ -172,7 +172,7 @@ def test_codes_without_interactions_are_new_nodes():
 
 
 def test_parts_that_a_single_interaction_joins_are_told_apart_also_in_single_precision(monkeypatch):
-    """1 − λ is 2e-5 here, and a quarter of a million interactions are computed in single precision."""
+    """1 − λ is 7e-6 here, and a quarter of a million interactions are computed in single precision."""
     users, items = beside(random_graph(9_000, 4_000, 125_000), random_graph(9_000, 4_000, 125_000))
     users, items = np.append(users, 0), np.append(items, items.max())
     single = DistanceEmbedding(dim=4).fit(users, items)
