@@ -66,7 +66,7 @@ def find_columns(
                 found[role] = guess
     for role in required:
         if role not in found:
-            raise InputError(_missing(role, columns, where))
+            raise InputError(_missing(role, columns, where, taken=list(found.values())))
     return found
 
 
@@ -76,8 +76,8 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _missing(role: str, columns: Sequence[str], where: str) -> str:
-    match = _most_alike(KNOWN_NAMES[role], columns)
+def _missing(role: str, columns: Sequence[str], where: str, taken: Sequence[str]) -> str:
+    match = _most_alike(KNOWN_NAMES[role], [name for name in columns if name not in taken])
     example = match or "NAME"
     hint = f" The nearest is {match!r}." if match else ""
     return (

@@ -83,6 +83,8 @@ def _as_frame(source: Any) -> tuple[pl.DataFrame, str]:
         return source.collect(), "the given frame"
     if type(source).__module__.partition(".")[0] == "pandas":
         return _from_pandas(source), "the given pandas frame"
+    if hasattr(source, "__arrow_c_stream__"):  # pyarrow, duckdb and others
+        return pl.DataFrame(source), "the given table"
     if isinstance(source, Sequence) and all(isinstance(row, dict) for row in source):
         return pl.DataFrame(list(source), infer_schema_length=None, strict=False), "the given list"
     raise InputError(
@@ -96,7 +98,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
     columns = {}
     for name in frame.columns:
         column = frame[name]
-        if column.dtype.kind in "iufbM":
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbM":
             columns[str(name)] = pl.Series(column.to_numpy(), nan_to_null=True)
         else:
             columns[str(name)] = pl.Series(column.astype(object).where(column.notna(), None).tolist(), strict=False)

@@ -109,7 +109,7 @@ def plan_batches(
     rng = np.random.default_rng(seed)
     targets = rng.permutation(np.asarray(targets))
     by_user = rng.random(len(targets)) < 0.5
-    node = np.where(by_user, users[targets], items[targets] + int(users.max(initial=-1)) + 1)
+    node = np.where(by_user, users[targets], items[targets].astype(np.int64) + int(users.max(initial=-1)) + 1)
     order = np.argsort(node, kind="stable")
     node, targets = node[order], targets[order]
     first_of_node = np.flatnonzero(np.diff(node, prepend=-1))

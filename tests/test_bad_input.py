@@ -40,6 +40,12 @@ def test_a_given_name_that_does_not_exist_is_answered_with_the_nearest_one(file)
     assert "there is no column 'txet' to take the text from. Did you mean 'text'?" in message
 
 
+def test_a_column_cannot_serve_twice(file):
+    message = refusal(file(GOOD), user="item")
+    assert "no column looks like the item" in message
+    assert "nearest" not in message
+
+
 def test_a_missing_label_column_is_an_error_unless_rows_are_to_be_predicted(file):
     path = file("user,item,text\na,b,c\n")
     assert "no column looks like the label" in refusal(path)

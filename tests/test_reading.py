@@ -73,6 +73,19 @@ def test_a_pandas_frame_with_integers_beside_missing_values_keeps_its_ids_and_la
     assert network.label_values().to_list() == [5, None, 4]
 
 
+def test_pandas_columns_with_types_of_their_own_and_arrow_tables_are_read(rows):
+    frame = pd.DataFrame(rows).astype({"user": "category"})
+    frame["label"] = pd.array([5, None, 4, 5], dtype="Int64")
+    frame["time"] = pd.to_datetime(frame["time"], unit="s", utc=True).where([True, True, False, True])
+    for source in (frame, pl.DataFrame(rows).with_columns(label=pl.Series([5, None, 4, 5])).to_arrow()):
+        network = saft.read(source)
+        assert network.user_ids.to_list() == ["ann", "bob"]
+        assert network.label_values().to_list() == [5, None, 4, 5]
+        assert network.label_values().dtype == pl.Int64
+        assert network.times[0] == np.datetime64("2017-07-14T02:40:00")
+    assert np.isnat(saft.read(frame).times[2])
+
+
 def test_a_glob_reads_all_matching_files_in_the_order_of_their_names(tmp_path, rows):
     frame = pl.DataFrame(rows)
     write(frame[2:], tmp_path / "part-2.csv.gz")

@@ -128,7 +128,12 @@ def checked(users: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarra
         raise InputError(f"Users and items have to be integer codes; got {users.dtype} and {items.dtype}.")
     if users.min() < 0 or items.min() < 0:
         raise InputError("Codes of users and items start from 0; there is a negative one.")
-    return users, items
+    return _roomy(users), _roomy(items)
+
+
+def _roomy(codes: np.ndarray) -> np.ndarray:
+    """Codes in a type that does not overflow when the number of nodes is added to them."""
+    return codes if codes.dtype in (np.int32, np.int64) else codes.astype(np.int64)
 
 
 def _without_gaps(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -106,6 +106,16 @@ def test_every_embedding_takes_every_graph_and_folds_new_nodes_in(name, graph):
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
+def test_the_type_of_the_codes_does_not_matter(name):
+    """Also where users and items together do not fit into it."""
+    users, items = random_graph(100, 90, 400)
+    expected = embedding(name, dim=4).fit_transform(users, items)
+    for dtype in (np.int8, np.uint8, np.uint64):
+        made = embedding(name, dim=4).fit_transform(users.astype(dtype), items.astype(dtype))
+        np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_every_embedding_takes_a_single_interaction_and_a_hub(name):
     assert np.isfinite(embedding(name, dim=4).fit_transform(np.array([0]), np.array([0]))).all()
     users, items = np.arange(2000), np.concatenate([np.zeros(1990, dtype=int), np.arange(10) % 3])
