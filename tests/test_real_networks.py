@@ -1,5 +1,6 @@
 """The real networks, when they are at hand: figures as their README states them, and the command that prints them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,8 +37,15 @@ def test_a_real_network_loads_with_the_figures_its_readme_states(shared_data, na
     assert round(summary.repeated_pairs / interactions, 3) == repeated
 
 
-def test_inspect_prints_the_figures_of_a_real_network(shared_data):
-    command = [Path(sys.executable).parent / "saft", "inspect", shared_data / "rotten_tomatoes.parquet"]
+@pytest.mark.parametrize("name", FIGURES)
+def test_inspect_prints_the_figures_its_readme_states(shared_data, name):
+    users, items, interactions, classes, words, user_degree, item_degree, components, _ = FIGURES[name]
+    command = [Path(sys.executable).parent / "saft", "inspect", shared_data / f"{name}.parquet"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    for figure in ("3,457", "1,084", "46,921", "28,507", "18,414", "median 20", "184 (0.4%)"):
-        assert figure in printed
+    rows = dict(re.findall(r"│ +(.+?) +│ +(.+?) +│", printed))
+    assert (rows["users"], rows["items"], rows["interactions"]) == (f"{users:,}", f"{items:,}", f"{interactions:,}")
+    assert rows["interactions per user"].startswith(f"mean {user_degree},")
+    assert rows["interactions per item"].startswith(f"mean {item_degree},")
+    assert rows["connected components"] == str(components)
+    assert f"median {words}," in rows["words per text"]
+    assert all(rows[str(label)].split()[0] == f"{count:,}" for label, count in classes.items())
