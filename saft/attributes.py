@@ -20,14 +20,19 @@ def attributes_of(
         parts.append(_attribute_columns(columns, node, codes, len(ids)))
     if side is not None:
         parts.append(_side_table(side, node, ids))
+    names = [name for part in parts for name in part.columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"The attribute {name!r} of {node}s comes from two tables. Name it in one of them only.")
     return pl.concat(parts, how="horizontal") if parts else None
 
 
 def _attribute_columns(table: Table, node: str, codes: np.ndarray, count: int) -> pl.DataFrame:
     names = table.frame.columns
-    coded = table.frame.with_columns(pl.Series("code", codes))
-    firsts = coded.group_by("code").agg(pl.col(names).drop_nulls().first()).sort("code")
-    counts = coded.group_by("code").agg(pl.col(names).drop_nulls().n_unique())
+    key = "code" + "_" * max(len(name) for name in names)  # longer than any of them, so none of them
+    grouped = table.frame.with_columns(pl.Series(key, codes)).group_by(key)
+    firsts = grouped.agg(pl.col(names).drop_nulls().first()).sort(key)
+    counts = grouped.agg(pl.col(names).drop_nulls().n_unique())
     for name in names:
         differing = int((counts[name] > 1).sum())
         if differing:

@@ -17,8 +17,9 @@ from saft.errors import InputError
 SHOWN = 5
 
 
-def numbered(noun: str, numbers: list[int], count: int) -> str:
-    """``row 3`` · ``2 rows: 3, 8`` · ``40 rows: 3, 8, 9, 12, 15, …``, to stand before the rest of a sentence."""
+def numbered(noun: str, numbers: list[int]) -> str:
+    """``row 3`` · ``2 rows (3, 8)`` · ``40 rows (3, 8, 9, 12, 15, …)``, to stand inside a sentence."""
+    count = len(numbers)
     if count == 1:
         return f"{noun} {numbers[0]:,}"
     shown = ", ".join(f"{number:,}" for number in numbers[:SHOWN])
@@ -31,7 +32,7 @@ def decoded(path: Path, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         bad = [number for number, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
-        raise InputError(_not_utf8(path, numbered("line", bad, len(bad)))) from None
+        raise InputError(_not_utf8(path, numbered("line", bad))) from None
 
 
 def read_separated_slowly(path: Path, data: bytes, separator: str, refusal: Exception) -> pl.DataFrame:
@@ -42,7 +43,7 @@ def read_separated_slowly(path: Path, data: bytes, separator: str, refusal: Exce
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     line = 1
     try:
-        header = next(reader)
+        header = next(reader, [])
         line = reader.line_num + 1
         for row in reader:
             rows.append(row)
@@ -54,11 +55,12 @@ def read_separated_slowly(path: Path, data: bytes, separator: str, refusal: Exce
             'should. Close it, and write a quotation mark inside a text twice ("").'
         ) from None
     _refuse_bad_bytes(path, header, rows)
+    refuse_repeated_names(path, header)
     wrong = [number for number, row in enumerate(rows, 1) if len(row) > len(header)]
     if wrong:
         first = rows[wrong[0] - 1]
         raise InputError(
-            f"{path}: {numbered('row', wrong, len(wrong))} with more fields than the header's {len(header)} columns "
+            f"{path}: {numbered('row', wrong)} with more fields than the header's {len(header)} columns "
             f"(the first has {len(first)}). Put texts that contain {separator!r} in quotation marks."
         )
     if not rows:
@@ -83,13 +85,19 @@ def read_json_lines_slowly(path: Path, data: bytes, refusal: Exception) -> pl.Da
             reason = reason or str(error)
     if broken:
         raise InputError(
-            f"{path}: {numbered('line', broken, len(broken))} cannot be read as JSON ({reason}). "
+            f"{path}: {numbered('line', broken)} cannot be read as JSON ({reason}). "
             'Each line has to be one object, such as {"user": …, "item": …, "text": …}.'
         )
     try:
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
     except pl.exceptions.PolarsError:
         raise InputError(f"{path} cannot be read ({_first_sentence(refusal)}).") from refusal
+
+
+def refuse_repeated_names(path: Path, header: list[str]) -> None:
+    for place, name in enumerate(header):
+        if name in header[:place]:
+            raise InputError(f"{path}: the header names the column {name!r} twice. Rename one of them.")
 
 
 def _open_column(text: str, separator: str, rows: int, header: list[str]) -> str:
@@ -106,7 +114,7 @@ def _refuse_bad_bytes(path: Path, header: list[str], rows: list[list[str]]) -> N
         first = rows[bad[0] - 1]
         place = next(place for place, field in enumerate(first) if not _is_clean(field))
         column = f" (column {header[place]!r})" if place < len(header) else ""
-        raise InputError(_not_utf8(path, numbered("row", bad, len(bad)) + column))
+        raise InputError(_not_utf8(path, numbered("row", bad) + column))
     if not all(_is_clean(name) for name in header):
         raise InputError(_not_utf8(path, "the header"))
 

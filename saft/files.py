@@ -6,6 +6,7 @@ is polars; only when it refuses a file does :mod:`saft.diagnosis` read it again,
 
 import glob
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ SPLIT_OF_FILE_NAME = {
     "valid": "valid", "val": "valid", "validation": "valid", "dev": "valid",
     "test": "test", "testing": "test",
 }  # fmt: skip
+_DUPLICATED = re.compile(r"_duplicated_\d+$")
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -55,11 +57,11 @@ class Table:
         return replace(self, frame=self.frame.select(columns))
 
     def locate(self, rows: np.ndarray) -> tuple[str, str]:
-        """For a message: (the file of the first of these rows, "3 rows: 2, 5, 9"), counting data rows from 1."""
+        """For a message: (the file of the first of these rows, "3 rows (2, 5, 9)"), counting data rows from 1."""
         starts = np.cumsum([0] + [count for _, count in self.parts])
         part = int(np.searchsorted(starts, rows[0], side="right")) - 1
         inside = rows[(rows >= starts[part]) & (rows < starts[part + 1])] - starts[part] + 1
-        shown = diagnosis.numbered("row", inside.tolist(), len(inside))
+        shown = diagnosis.numbered("row", inside.tolist())
         elsewhere = len(rows) - len(inside)
         return self.parts[part][0], shown + (f" (and {elsewhere:,} in other files)" if elsewhere else "")
 
@@ -201,7 +203,8 @@ def _read_separated(path: Path, data: bytes) -> pl.DataFrame:
         frame = pl.scan_csv(data, separator=separator, infer_schema=False).collect(engine="streaming")
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         frame = diagnosis.read_separated_slowly(path, _unpacked(data), separator, error)
-    _refuse_repeated_header(path, frame.columns)
+    # polars calls the second of two columns of one name x_duplicated_0
+    diagnosis.refuse_repeated_names(path, [_DUPLICATED.sub("", name) for name in frame.columns])
     return _without_blank_end(frame)
 
 
@@ -214,7 +217,7 @@ def _read_edgeformers(path: Path, data: bytes, mark: str) -> pl.DataFrame:
     broken = np.flatnonzero(frame["label"].is_null().to_numpy()) + 1
     if len(broken):
         raise InputError(
-            f"{path}: {diagnosis.numbered('line', broken.tolist(), len(broken))} not of the form "
+            f"{path}: {diagnosis.numbered('line', broken.tolist())} not of the form "
             f"text{mark}user{mark}item{mark}label."
         )
     return frame
@@ -252,13 +255,6 @@ def _lines(data: bytes, most: int | None = None) -> pl.Series:
     """Lines of a zstd file: Python 3.11 cannot undo zstd by itself, polars can."""
     frame = pl.read_csv(data, has_header=False, separator="\x01", quote_char=None, n_rows=most, infer_schema=False)
     return frame.to_series()
-
-
-def _refuse_repeated_header(path: Path, columns: list[str]) -> None:
-    for name in columns:
-        original = name.rpartition("_duplicated_")[0]
-        if original and original in columns:
-            raise InputError(f"{path}: the header names the column {original!r} twice. Rename one of them.")
 
 
 def _without_blank_end(frame: pl.DataFrame) -> pl.DataFrame:

@@ -126,8 +126,9 @@ class TextualInteractionNetwork:
             "user": self.user_ids.gather(pl.Series(self.users)),
             "item": self.item_ids.gather(pl.Series(self.items)),
             "text": self.texts,
-            "label": self.label_values(),
         }
+        if "label" in self.column_names or not self.column_names:  # rows to predict may come without the column
+            parts["label"] = self.label_values()
         named = [values.alias(self.column_names.get(role, role)) for role, values in parts.items()]
         frame = pl.DataFrame(named).hstack(self.other_columns.get_columns())
         ordered = [name for name in self.column_order if name in frame.columns]

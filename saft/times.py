@@ -21,6 +21,8 @@ def parse_times(values: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """(times as datetime64[ms] in UTC with NaT where there is none, rows that have a time nobody can read)."""
     if values.dtype == pl.String:
         values = _numbers_if_all_are(values)
+    if values.dtype.is_float():
+        values = values.fill_nan(None)
     if values.dtype.is_numeric():
         parsed = _from_numbers(values)
     elif values.dtype == pl.String:
@@ -46,7 +48,7 @@ def _numbers_if_all_are(values: pl.Series) -> pl.Series:
 
 
 def _from_numbers(values: pl.Series) -> pl.Series:
-    known = values.fill_nan(None) if values.dtype.is_float() else values
+    known = values.set(values.is_infinite(), None) if values.dtype.is_float() else values
     largest = max(abs(float(bound)) for bound in (known.min() or 0, known.max() or 0))  # type: ignore[arg-type]
     times, divided = next((times, divided) for size, times, divided in UNITS if largest < size)
     known = (known * times).round() if known.dtype.is_float() else known.cast(pl.Int64) * times

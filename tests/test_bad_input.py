@@ -161,6 +161,20 @@ def test_broken_edgeformers_lines_are_located(file):
     assert "line 2 not of the form text$$user$$item$$label" in refusal(file("a$$1$$2$$0\nb$$1\n", "train.tsv"))
 
 
+def test_an_attribute_named_by_two_tables_is_refused(rows):
+    table = [{"user": "ann", "age": 1}, {"user": "bob", "age": 2}]
+    aged = [row | {"age": 30} for row in rows]
+    assert "'age' of users comes from two tables" in refusal(aged, user_attributes=["age"], user_table=table)
+
+
+def test_a_column_named_twice_is_refused_also_beside_a_stray_quotation_mark(file):
+    assert "names the column 'user' twice" in refusal(file('user,user,item,text,label\na,b,c,5" x,1\n'))
+
+
+def test_a_file_of_nothing_but_a_byte_order_mark_is_refused(file):
+    assert "reviews.csv" in refusal(file(b"\xef\xbb\xbf"))
+
+
 def test_a_column_named_twice_is_refused(file):
     assert "names the column 'user' twice" in refusal(file("user,user,item,text,label\na,b,c,d,1\n"))
 

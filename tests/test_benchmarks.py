@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import benchmarks.__main__ as bench
+import saft
+from benchmarks import centrality
 from benchmarks.measuring import Figure, compare
 from benchmarks.reading import read_with_pandas, read_with_saft, write_example
 
@@ -31,6 +33,12 @@ def test_both_readers_arrive_at_the_same_codes(tmp_path):
     assert network.label_values().to_list() == classes[labels].tolist()
     assert np.array_equal(user_degrees, theirs)
     assert item_degrees.sum() == 500
+
+
+def test_the_table_of_centralities_ranks_the_sketch_above_the_spectral_embedding():
+    *_, spectral, sketch, degrees, _, _, _ = centrality.row("demo", saft.demo_network(2000)).split("|")
+    assert float(spectral) < 0 < 0.8 < float(sketch) < 1
+    assert float(degrees) > 0.9
 
 
 def test_competitors_are_measured_in_processes_of_their_own(tmp_path):

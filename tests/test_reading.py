@@ -272,6 +272,7 @@ def test_rows_to_predict_need_no_label_column(rows):
     network = saft.read([{"user": r["user"], "item": r["item"], "text": r["text"]} for r in rows], labelled=False)
     assert (network.labels == HIDDEN).all()
     assert network.label_values().to_list() == [None] * 4
+    assert network.to_frame().columns == ["user", "item", "text"]
 
 
 def test_empty_texts_are_kept_counted_and_warned_about(rows):
@@ -288,6 +289,12 @@ def test_attribute_columns_give_one_row_per_user_and_item(rows):
     network = saft.read(rows, user_attributes=["age"], item_attributes=["price"])
     assert network.user_attributes.rows() == [(30,), (41,)]
     assert network.item_attributes.rows() == [(9.5,), (20.0,)]
+
+
+def test_an_attribute_may_have_any_name(rows):
+    for row in rows:
+        row |= {"code": row["user"].upper(), "code_": 1}
+    assert saft.read(rows, user_attributes=["code", "code_"]).user_attributes.rows() == [("ANN", 1), ("BOB", 1)]
 
 
 def test_an_attribute_that_changes_is_warned_about_and_the_first_value_kept(rows):

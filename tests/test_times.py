@@ -49,6 +49,12 @@ def test_times_nobody_can_read_are_reported_by_row():
     assert np.isnat(times[1:]).all()
 
 
+def test_numbers_that_are_no_time_are_missing_or_unreadable():
+    times, unreadable = parse_times(pl.Series([1.5e9, float("nan"), float("inf")]))
+    assert np.isnat(times).tolist() == [False, True, True]
+    assert unreadable.tolist() == [2]
+
+
 def test_a_column_without_any_time_in_it_is_reported():
     assert parse_times(pl.Series(["a", "b"]))[1].tolist() == [0, 1]
     assert parse_times(pl.Series([[1], [2]]))[1].tolist() == [0, 1]

@@ -92,10 +92,12 @@ def signless_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.nd
     """
     if graph.n_nodes <= DENSE_UP_TO:
         values, vectors = eigh(signless_product(graph, np.eye(graph.n_nodes)))
-        kept = slice(graph.components[0], None)  # as many zeros as components, and they come first
-        values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+        zeros = graph.components[0]  # as many as components, and they come first
+        values, vectors = values[zeros:][::-1], vectors[:, zeros:][:, ::-1]
     else:
         values, vectors = top_eigenpairs(partial(signless_product, graph), graph.n_nodes, dim, graph.precision, seed)
+        kept = values > 1e3 * np.finfo(graph.precision).eps * values[0]  # the rest is 0, and weights divide by it
+        values, vectors = values[kept], vectors[:, kept]
     values, vectors = values[:dim], vectors[:, :dim]
     users, items = vectors[: graph.n_users].copy(), vectors[graph.n_users :].copy()
     fix_signs(users, items)

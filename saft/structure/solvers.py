@@ -17,8 +17,8 @@ def top_eigenpairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``wanted`` largest eigenvalues, descending, and eigenvectors of a symmetric operator; all, if it has fewer.
 
-    Lanczos with restarts (ARPACK) from a seeded start. It was measured against block methods with Chebyshev filters
-    and randomised ones: on flat spectra it needs the fewest products by far, and it is exact.
+    Lanczos with restarts (ARPACK) from a seeded start. Measured against subspace iteration with Chebyshev filters it
+    was two to ten times faster, most on flat spectra (docs/structure.md).
     """
     if size <= max(4 * wanted, 200):  # a small operator is cheaper to write out
         values, vectors = eigh(_written_out(apply, size, precision))

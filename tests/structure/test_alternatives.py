@@ -122,6 +122,19 @@ def test_every_embedding_takes_a_single_interaction_and_a_hub(name):
     assert np.isfinite(embedding(name, dim=4).fit_transform(users, items)).all()
 
 
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_columns_beyond_the_rank_of_a_larger_graph_are_zero(name):
+    """800 separate pairs: every interaction is alone in its component, and is its own bridge."""
+    pairs = np.arange(800)
+    z = embedding(name, dim=1000).fit_transform(pairs, pairs)
+    assert np.isfinite(z).all()
+    if name in ("centrality", "commute_time"):
+        scale = 2 * len(pairs) if name == "commute_time" else 1
+        np.testing.assert_allclose((z**2).sum(axis=1), scale, rtol=1e-6)
+    elif name in ("distance", "pagerank", "simrank"):
+        assert (z == 0).all()
+
+
 def test_names_and_settings_are_checked():
     with pytest.raises(saft.InputError, match="Did you mean 'simrank'"):
         embedding("simrnk")
