@@ -12,7 +12,7 @@ import numpy as np
 
 from saft.errors import InputError, did_you_mean
 
-WEIGHTS = ("distance", "centrality", "uniform")
+WEIGHTS = ("distance", "centrality", "random")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def neighbour_weights(
 
     ``distance``: (Σ z of the node's targets) · z, below 0 counted as 0. The paper weighs by z_target · z, but a sample
     that all targets of a node share cannot depend on one of them; this is the sum over all of them.
-    ``centrality``: ‖z‖². ``uniform``: None, all equal.
+    ``centrality``: ‖z‖². ``random``: None, all equal.
 
     Args:
         nodes: the user (or item) of each interaction.
@@ -82,7 +82,7 @@ def neighbour_weights(
     """
     if kind not in WEIGHTS:
         raise InputError(f"Cannot sample by {kind!r}.{did_you_mean(kind, WEIGHTS)} Known are {', '.join(WEIGHTS)}.")
-    if kind == "uniform":
+    if kind == "random":
         return None
     if vectors is None or len(vectors) != len(nodes):
         raise InputError(f"Sampling by {kind} needs the embedding of every interaction.")

@@ -107,7 +107,7 @@ def test_weights_are_those_of_the_definition_written_out():
     ]
     np.testing.assert_allclose(neighbour_weights("distance", nodes, 8, vectors, targets), literal)
     np.testing.assert_allclose(neighbour_weights("centrality", nodes, 8, vectors), (vectors**2).sum(axis=1))
-    assert neighbour_weights("uniform", nodes, 8) is None
+    assert neighbour_weights("random", nodes, 8) is None
 
 
 def test_a_hub_of_a_million_interactions_is_sampled_like_any_other_node():
@@ -155,7 +155,7 @@ def test_targets_that_share_nodes_need_fewer_neighbours(network):
     assert costs[0] > costs[1] > costs[2] > 1
 
 
-@pytest.mark.parametrize("kind", ["distance", "centrality", "uniform"])
+@pytest.mark.parametrize("kind", ["distance", "centrality", "random"])
 def test_every_kind_of_sampling_works_on_real_embeddings(network, kind):
     made = {"distance": DistanceEmbedding(dim=8), "centrality": CentralityEmbedding(dim=8)}.get(kind)
     vectors = None if made is None else made.fit_transform(network.users, network.items)
@@ -171,8 +171,8 @@ def test_impossible_requests_are_refused():
         sampled(nodes, 0)
     with pytest.raises(saft.InputError, match="finite and not below 0"):
         sampled(nodes, 1, np.array([1.0, -1.0, 1.0]))
-    with pytest.raises(saft.InputError, match="Did you mean 'uniform'"):
-        neighbour_weights("unifrom", nodes, 2)
+    with pytest.raises(saft.InputError, match="Did you mean 'random'"):
+        neighbour_weights("radnom", nodes, 2)
     with pytest.raises(saft.InputError, match="needs the embedding"):
         neighbour_weights("distance", nodes, 2)
     with pytest.raises(saft.InputError, match="at least one target"):

@@ -3,8 +3,7 @@
 Both apply P = E diag(d + 1)⁻¹ Eᵀ, where E says which node each interaction belongs to: a scatter-sum to the nodes, a
 division and a gather back. P itself, with its Σ d² entries, is never built; time and memory are linear in interactions.
 
-Input to both: u⁰ = ũ + λ x, the token of the user (or item) after and before the encoder's layer. Output:
-û = LayerNorm(Linear(u^R)).
+Input to both: u⁰ of every interaction, the token of its user (or item). Output: û = LayerNorm(Linear(u^R)).
 """
 
 import torch
@@ -31,18 +30,16 @@ class LineGraphAttention(nn.Module):
         width: of the tokens.
         rounds: R.
         delta: δ, how much of u⁰ is added back in each round.
-        residual: λ, how much of the token before the layer is added to the one after it.
     """
 
-    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0, residual: float = 1.0) -> None:
+    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0) -> None:
         super().__init__()
-        self.rounds, self.delta, self.residual = rounds, delta, residual
+        self.rounds, self.delta = rounds, delta
         self.out = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, after: Tensor, before: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
-        """(interactions, width) from the node tokens after and before the layer, both (interactions, width)."""
-        start = after + self.residual * before
+    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
+        """(interactions, width) from u⁰, (interactions, width), and the node of each interaction."""
         state = start
         for _ in range(self.rounds):
             state = propagate(state, nodes, n_nodes) + self.delta * start
@@ -55,18 +52,17 @@ class GatedAttentionUnit(nn.Module):
     The paper's formula has no index on the outer map, so it is one map for all rounds. Arguments as above.
     """
 
-    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0, residual: float = 1.0) -> None:
+    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0) -> None:
         super().__init__()
-        self.rounds, self.delta, self.residual = rounds, delta, residual
+        self.rounds, self.delta = rounds, delta
         self.gate = nn.Linear(width, width)
         self.shift = nn.Linear(width, width)
         self.mix = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, after: Tensor, before: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
-        """(interactions, width) from the node tokens after and before the layer, both (interactions, width)."""
-        start = after + self.residual * before
+    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
+        """(interactions, width) from u⁰, (interactions, width), and the node of each interaction."""
         gate, shift = functional.silu(self.gate(start)), functional.silu(self.shift(start))
         state = start
         for _ in range(self.rounds):

@@ -7,10 +7,14 @@ the outcome is that of ``AutoModel``.
 Added tokens have no place in the text. Families with absolute positions put them into the embeddings, so nothing is to
 be done. Families that look at distances inside their layers are told the distance 0 between an added token and any
 other, and every token sees the added ones also where attention is local.
+
+Who sees whom can be narrowed by levels: a token sees those of its own level and below. With the text on the lowest
+level its states are those of the encoder alone, whatever is added above it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -53,21 +57,44 @@ class LanguageModel(nn.Module):
 
         return cls(AutoModel.from_pretrained(find_backbone(name)), layers)
 
+    @property
+    def longest_text(self) -> int:
+        """Tokens that have a position; families that look at distances alone have no limit of their own."""
+        config = self.model.config
+        if config.model_type == "deberta-v2" and not config.position_biased_input:
+            return 1 << 20
+        # RoBERTa and MPNet number positions from behind the padding's id.
+        reserved = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "mpnet") else 0
+        return int(config.max_position_embeddings) - reserved
+
+    def word_vectors(self) -> nn.Module:
+        """The table of token vectors: most of a small encoder's parameters."""
+        return self.model.get_input_embeddings()
+
     def embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """(texts, length, width) states before the first layer, from token ids and mask (1 = real), (texts, length)."""
         return self.family.embed(self.model, tokens, mask)
 
-    def run_layer(self, number: int, states: Tensor, mask: Tensor, places: Tensor | None = None) -> Tensor:
+    def run_layer(
+        self,
+        number: int,
+        states: Tensor,
+        mask: Tensor,
+        places: Tensor | None = None,
+        levels: Tensor | None = None,
+    ) -> Tensor:
         """Layer ``number`` (from 0) on these states.
 
         Args:
             states: (texts, length, width).
             mask: (texts, length), 1 for tokens that are there.
             places: (length,) place of each token in the text, NO_PLACE for added ones; None means text only.
+            levels: (length,) a token sees those of its own level and below; None means that all see all.
         """
         if places is None:
             places = torch.arange(states.shape[1], device=states.device)
-        return self.family.run(self.model, number, states, mask, places, last=number == self.n_layers - 1)
+        sight = _Sight(mask, places, None if levels is None else levels[None] <= levels[:, None])
+        return self.family.run(self.model, number, states, sight, last=number == self.n_layers - 1)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """The last layer's states of the text alone, as ``AutoModel`` gives them."""
@@ -75,6 +102,20 @@ class LanguageModel(nn.Module):
         for number in range(self.n_layers):
             states = self.run_layer(number, states, mask)
         return states
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """Which tokens there are, where, and which of them (row) may see which (column); None: all may see all."""
+
+    mask: Tensor  # (texts, length)
+    places: Tensor  # (length,)
+    allowed: Tensor | None  # (length, length)
+
+    def pairs(self) -> Tensor:
+        """(texts, length, length) booleans."""
+        there = self.mask.bool()[:, None, :]
+        return there.expand(-1, len(self.places), -1) if self.allowed is None else there & self.allowed
 
 
 class _Family:
@@ -89,8 +130,8 @@ class _Family:
     def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
         return model.embeddings(input_ids=tokens)
 
-    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
-        return self.layers(model)[number](states, _bidirectional(model, states, mask))
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        return self.layers(model)[number](states, _attention_mask(model, states, sight))
 
 
 class _Electra(_Family):
@@ -110,14 +151,14 @@ class _DistilBert(_Family):
 class _MPNet(_Family):
     """Distances enter as a bias per bucket of the distance, the same in all layers."""
 
-    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
         encoder = model.encoder
         buckets = encoder.relative_position_bucket(
-            -_distances(places), num_buckets=model.config.relative_attention_num_buckets
+            -_distances(sight.places), num_buckets=model.config.relative_attention_num_buckets
         )
         bias = encoder.relative_attention_bias(buckets).permute(2, 0, 1)[None]
         bias = bias.expand(len(states), -1, -1, -1).contiguous()
-        return encoder.layer[number](states, _bidirectional(model, states, mask), bias)[0]
+        return encoder.layer[number](states, _attention_mask(model, states, sight), bias)[0]
 
 
 class _Deberta(_Family):
@@ -126,16 +167,19 @@ class _Deberta(_Family):
     def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
         return model.embeddings(input_ids=tokens, token_type_ids=torch.zeros_like(tokens), mask=mask)
 
-    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
         encoder = model.encoder
         result = encoder.layer[number](
             states,
-            encoder.get_attention_mask(mask),
-            relative_pos=self._relative(encoder, _distances(places)),
+            encoder.get_attention_mask(sight.mask if sight.allowed is None else sight.pairs()),
+            relative_pos=self._relative(encoder, _distances(sight.places)),
             rel_embeddings=encoder.get_rel_embedding(),
         )[0]
         if number == 0 and encoder.conv is not None:
-            result = encoder.conv(states, result, mask)
+            # A convolution along the text: added tokens stand nowhere in it, and must not reach it through the side.
+            text = (sight.places != NO_PLACE).nonzero().squeeze(1)
+            mixed = encoder.conv(states[:, text], result[:, text], sight.mask[:, text])
+            result = result.index_copy(1, text, mixed)
         return result
 
     @staticmethod
@@ -155,14 +199,12 @@ class _ModernBert(_Family):
     def layers(self, model: Any) -> nn.ModuleList:
         return model.layers
 
-    def run(self, model: Any, number: int, states: Tensor, mask: Tensor, places: Tensor, last: bool) -> Tensor:
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
         layer = model.layers[number]
-        visible = mask.bool()[:, None, None, :].expand(-1, 1, len(places), -1)
+        visible = sight.pairs()[:, None]
         if layer.attention_type == "sliding_attention":
-            near = _distances(places).abs() <= model.config.sliding_window
-            visible = visible & near
-        added = places == NO_PLACE
-        rotary = model.rotary_emb(states, torch.where(added, 0, places)[None], layer.attention_type)
+            visible = visible & (_distances(sight.places).abs() <= model.config.sliding_window)
+        rotary = model.rotary_emb(states, sight.places.clamp(min=0)[None], layer.attention_type)
         states = layer(states, attention_mask=_as_the_encoder_wants(model, visible, states), position_embeddings=rotary)
         return model.final_norm(states) if last else states
 
@@ -173,11 +215,13 @@ def _distances(places: Tensor) -> Tensor:
     return (places[:, None] - places[None]).masked_fill(added[:, None] | added[None], 0)
 
 
-def _bidirectional(model: Any, states: Tensor, mask: Tensor) -> Any:
-    """The mask in the shape this encoder's attention wants, made by the library itself."""
+def _attention_mask(model: Any, states: Tensor, sight: _Sight) -> Any:
+    """The mask in the shape this encoder's attention wants; where all see all, made by the library itself."""
     from transformers.masking_utils import create_bidirectional_mask
 
-    return create_bidirectional_mask(config=model.config, inputs_embeds=states, attention_mask=mask)
+    if sight.allowed is not None:
+        return _as_the_encoder_wants(model, sight.pairs()[:, None], states)
+    return create_bidirectional_mask(config=model.config, inputs_embeds=states, attention_mask=sight.mask)
 
 
 def _as_the_encoder_wants(model: Any, visible: Tensor, states: Tensor) -> Tensor:

@@ -9,12 +9,11 @@ WIDTH, NODES = 8, 5
 
 
 @pytest.fixture
-def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Node tokens after and before the layer of 12 interactions, and their nodes; node 4 has none."""
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    """Node tokens of 12 interactions, and their nodes; node 4 has none."""
     generator = torch.Generator().manual_seed(0)
     nodes = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 0, 1])
-    after, before = (torch.randn(12, WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
-    return after, before, nodes
+    return torch.randn(12, WIDTH, generator=generator, dtype=torch.float64), nodes
 
 
 def dense_operator(nodes: torch.Tensor) -> torch.Tensor:
@@ -24,12 +23,12 @@ def dense_operator(nodes: torch.Tensor) -> torch.Tensor:
 
 
 def test_propagation_is_the_product_with_the_dense_operator(batch):
-    after, _, nodes = batch
-    torch.testing.assert_close(propagate(after, nodes, NODES), dense_operator(nodes) @ after)
+    start, nodes = batch
+    torch.testing.assert_close(propagate(start, nodes, NODES), dense_operator(nodes) @ start)
 
 
 def test_rows_of_the_operator_sum_to_the_degree_over_one_more(batch):
-    _, _, nodes = batch
+    _, nodes = batch
     ones = torch.ones(12, 1, dtype=torch.float64)
     degrees = torch.bincount(nodes)[nodes].double()[:, None]
     torch.testing.assert_close(propagate(ones, nodes, NODES), degrees / (degrees + 1))
@@ -37,38 +36,36 @@ def test_rows_of_the_operator_sum_to_the_degree_over_one_more(batch):
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_line_graph_attention_is_the_formula_on_the_dense_operator(batch, rounds):
-    after, before, nodes = batch
-    layer = LineGraphAttention(WIDTH, rounds, delta=0.7, residual=1.5).double()
+    start, nodes = batch
+    layer = LineGraphAttention(WIDTH, rounds, delta=0.7).double()
     operator = dense_operator(nodes)
-    start = after + 1.5 * before
     state = start
     for _ in range(rounds):
         state = operator @ state + 0.7 * start
     expected = layer.norm(state @ layer.out.weight.T + layer.out.bias)
-    torch.testing.assert_close(layer(after, before, nodes, NODES), expected)
+    torch.testing.assert_close(layer(start, nodes, NODES), expected)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_gated_attention_unit_is_the_formula_on_the_dense_operator(batch, rounds):
-    after, before, nodes = batch
-    unit = GatedAttentionUnit(WIDTH, rounds, delta=0.7, residual=1.5).double()
+    start, nodes = batch
+    unit = GatedAttentionUnit(WIDTH, rounds, delta=0.7).double()
     operator = dense_operator(nodes)
-    start = after + 1.5 * before
     gate, shift = (x * torch.sigmoid(x) for x in (unit.gate(start), unit.shift(start)))
     state = start
     for _ in range(rounds):
         state = unit.mix(gate * (operator @ state + 0.7 * shift))
-    torch.testing.assert_close(unit(after, before, nodes, NODES), unit.norm(unit.out(state)))
+    torch.testing.assert_close(unit(start, nodes, NODES), unit.norm(unit.out(state)))
 
 
 @pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
 def test_an_interaction_hears_only_from_those_that_share_its_node(batch, kind):
-    after, before, nodes = batch
+    start, nodes = batch
     layer = kind(WIDTH).double()
-    heard = layer(after, before, nodes, NODES)
-    changed = after.clone()
+    heard = layer(start, nodes, NODES)
+    changed = start.clone()
     changed[3] += 1  # of node 1
-    difference = (layer(changed, before, nodes, NODES) - heard).abs().amax(1) > 1e-12
+    difference = (layer(changed, nodes, NODES) - heard).abs().amax(1) > 1e-12
     assert difference.nonzero()[:, 0].tolist() == (nodes == 1).nonzero()[:, 0].tolist()
 
 

@@ -65,12 +65,12 @@ def test_text_alone_gives_what_automodel_gives(encoder, text):
     torch.testing.assert_close(opened[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
 
 
-def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked(encoder, text):
+def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked_or_on_a_higher_level(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
     model = LanguageModel(encoder)
     places = torch.cat([torch.tensor([NO_PLACE]), torch.arange(14), torch.tensor([NO_PLACE] * 2)])
 
-    def run(added: torch.Tensor, there: int) -> torch.Tensor:
+    def run(added: torch.Tensor, there: int, levels: torch.Tensor | None = None) -> torch.Tensor:
         with torch.no_grad():
             states = model.embed(tokens, mask)
             added = added.expand(3, 3, -1)
@@ -78,15 +78,35 @@ def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked(enc
             for number in range(model.n_layers):
                 states = torch.cat([added[:, :1], states, added[:, 1:]], dim=1)
                 around = torch.cat([flags[:, :1], mask, flags[:, 1:]], dim=1)
-                states = model.run_layer(number, states, around, places)[:, 1:-2]
+                states = model.run_layer(number, states, around, places, levels)[:, 1:-2]
             return states[mask.bool()]
 
     first, other = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         alone = model(tokens, mask)[mask.bool()]
-    if encoder.config.model_type != "deberta-v2":  # its convolution in layer 0 looks at neighbours in the sequence
-        torch.testing.assert_close(run(first, there=0), alone, atol=1e-5, rtol=0)
+    torch.testing.assert_close(run(first, there=0), alone, atol=1e-5, rtol=0)
     assert ((run(first, there=1) - run(other, there=1)).abs().amax(dim=1) > 1e-6).all()
+    above = torch.tensor([2] + [0] * 14 + [1] * 2)
+    torch.testing.assert_close(run(first, there=1, levels=above), alone, atol=1e-5, rtol=0)
+
+
+def test_a_token_sees_its_own_level_and_those_below(encoder, text):
+    tokens, mask = pads(encoder, *text), text[1]
+    model = LanguageModel(encoder)
+    places = torch.cat([torch.tensor([NO_PLACE]), torch.arange(14), torch.tensor([NO_PLACE])])
+    levels = torch.tensor([2] + [0] * 14 + [1])
+    around = torch.nn.functional.pad(mask, (1, 1), value=1)
+
+    def run(top: float, middle: float) -> torch.Tensor:
+        states = model.embed(tokens, mask)
+        ends = [torch.cos(value * torch.arange(32)).expand(3, 1, -1) for value in (top, middle)]
+        return model.run_layer(1, torch.cat([ends[0], states, ends[1]], dim=1), around, places, levels)
+
+    with torch.no_grad():
+        start, other_top, other_middle = run(1, 1), run(2, 1), run(1, 2)
+    torch.testing.assert_close(other_top[:, -1], start[:, -1])  # the middle does not see the top
+    assert ((other_middle[:, 0] - start[:, 0]).abs().amax(dim=1) > 1e-6).all()  # the top sees the middle
+    torch.testing.assert_close(other_middle[:, 1:-1][mask.bool()], start[:, 1:-1][mask.bool()])
 
 
 @pytest.mark.parametrize("layers", [1, 2])

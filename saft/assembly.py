@@ -1,0 +1,48 @@
+"""The parts that a classifier is made of, put together: network, reader, encoder, model, memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saft.errors import InputError
+from saft.feed import Feed, Memory
+from saft.inputs import Inputs, Reader
+from saft.model.language import LanguageModel
+from saft.model.saft import SaftModel, Sizes
+from saft.network import TextualInteractionNetwork
+from saft.settings import Settings
+
+
+@dataclass
+class Assembly:
+    """A model and what it knows. ``network`` holds the labels that may be seen, and no others."""
+
+    settings: Settings
+    network: TextualInteractionNetwork
+    reader: Reader
+    inputs: Inputs
+    model: SaftModel
+    memory: Memory | None
+
+    @classmethod
+    def of(
+        cls, settings: Settings, network: TextualInteractionNetwork, reader: Reader, language: LanguageModel
+    ) -> Assembly:
+        if settings.max_length > language.longest_text:
+            raise InputError(f"The encoder reads at most {language.longest_text} tokens; got {settings.max_length=}.")
+        inputs = reader.read(network)
+        vectors = inputs.user_vectors.shape[1], inputs.item_vectors.shape[1]
+        model = SaftModel(language, settings, Sizes(network.n_classes, network.n_users, network.n_items, *vectors))
+        memory = None
+        if settings.remember and not settings.full_batch and model.fused:
+            memory = Memory.empty(len(network), language.n_layers - 1, language.width)
+        return cls(settings, network, reader, inputs, model, memory)
+
+    def feed(self, network: TextualInteractionNetwork | None = None) -> Feed:
+        """What the model is fed of this network: the known one, or one that begins with it."""
+        network = network or self.network
+        inputs, memory = self.inputs, self.memory
+        if len(network) > len(inputs):
+            inputs = self.reader.read(network, inputs)
+            memory = None if memory is None else memory.with_room(len(network))
+        return Feed(inputs, network.labels, network.n_classes, self.settings, memory)

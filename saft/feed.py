@@ -1,0 +1,215 @@
+"""Feed: decides what the model may see, and puts it into batches.
+
+Targets are predicted in passes. In a pass the labels of all its targets are hidden, from messages and from everything
+that is computed from labels; whatever is visible is therefore safe to show. Training rows are dealt to several passes
+in every epoch, so that each is a target once, with its own label and those of the other targets of its pass hidden:
+training looks like prediction, where the labels asked for are not there either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saft.inputs import Inputs
+from saft.known_labels import KnownLabels
+from saft.model.batch import Batch, Nodes
+from saft.network import HIDDEN
+from saft.sampling import Neighbours, all_neighbours, batch_rows, neighbour_weights, plan_batches, sample_neighbours
+from saft.settings import Settings
+
+NARROWER = 0.75  # a chunk ends where texts get shorter than this share of its longest
+SMALLEST_CHUNK = 4
+PREDICTED_AT_ONCE = 128
+
+
+class Memory:
+    """What every interaction passed on to its neighbours when it was last read, in half precision.
+
+    ``states`` is (interactions, layers, 2, width). Interactions added later stand in a block of their own, so that
+    answering a request about a few new ones does not copy what is known of a million old ones.
+    """
+
+    def __init__(self, states: Tensor) -> None:
+        self.states = states
+        self.added = states[:0]
+
+    @classmethod
+    def empty(cls, rows: int, layers: int, width: int) -> Memory:
+        return cls(torch.zeros(rows, layers, 2, width, dtype=torch.float16))
+
+    def with_room(self, rows: int) -> Memory:
+        """The same memory with room for more interactions behind the known ones; the known part is shared."""
+        grown = Memory(self.states)
+        grown.added = self.states.new_zeros(rows - len(self.states), *self.states.shape[1:])
+        return grown
+
+    def store(self, rows: np.ndarray, passed_on: Tensor) -> None:
+        passed_on = passed_on.to("cpu", torch.float16)
+        old = torch.from_numpy(rows < len(self.states))
+        numbers = torch.from_numpy(rows)
+        self.states[numbers[old]] = passed_on[old]
+        self.added[numbers[~old] - len(self.states)] = passed_on[~old]
+
+    def recall(self, rows: np.ndarray) -> Tensor:
+        numbers, known = torch.from_numpy(rows), len(self.states)
+        states = self.states[numbers.clamp(max=known - 1)]
+        late = numbers >= known
+        states[late] = self.added[numbers[late] - known]
+        return states.float()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Targets in batches, and what may be seen while they are predicted."""
+
+    batches: list[np.ndarray]
+    labels: np.ndarray  # (interactions,) visible labels; HIDDEN for every target
+    known: KnownLabels | None
+    of_users: Neighbours
+    of_items: Neighbours
+
+
+class Feed:
+    """Batches for one network.
+
+    Args:
+        labels: of every interaction that may ever be seen; HIDDEN elsewhere. Validation and test labels stay outside.
+        memory: where neighbours are remembered; None if they are to be read with every batch.
+        alone: show no neighbours.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        labels: np.ndarray,
+        n_classes: int,
+        settings: Settings,
+        memory: Memory | None = None,
+        alone: bool = False,
+    ) -> None:
+        self.inputs, self.labels, self.n_classes = inputs, labels, n_classes
+        self.settings, self.memory = settings, memory
+        self.alone = alone or settings.fusion == "none"
+        self.n_users, self.n_items = inputs.n_users, inputs.n_items
+        self._of_users = all_neighbours(inputs.users, self.n_users)
+        self._of_items = all_neighbours(inputs.items, self.n_items)
+        starts = np.zeros(max(self.n_users, self.n_items) + 1, np.int64)
+        self._nobody = Neighbours(starts, np.empty(0, np.int64))
+
+    def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[Pass]:
+        """Every row once as a target, shuffled by seed and epoch."""
+        settings = self.settings
+        for number, targets in enumerate(self._dealt(rows, seed=[settings.seed, epoch])):
+            size = len(targets) if settings.full_batch else settings.batch_size
+            seed = hash_seed(settings.seed, epoch, number)
+            batches = plan_batches(
+                self.inputs.users, self.inputs.items, targets, size, together=settings.together, seed=seed
+            )
+            yield self._pass(targets, batches, seed)
+
+    def prediction_passes(self, rows: np.ndarray) -> Iterator[Pass]:
+        """Every row once as a target; rows whose label is visible are dealt to passes in which it is not."""
+        visible = self.labels[rows] != HIDDEN
+        for targets in [rows[~visible], *self._dealt(rows[visible], seed=[self.settings.seed])]:
+            if len(targets):
+                yield self._pass(targets, self._in_order(targets), hash_seed(self.settings.seed, 0, 0))
+
+    def reading_batches(self, rows: np.ndarray) -> Iterator[Batch]:
+        """These rows without any neighbour, to find out what they pass on."""
+        hidden = np.full(len(self.labels), HIDDEN, dtype=self.labels.dtype)
+        known = self._known(hidden) if self.settings.labels else None
+        seen = Pass(self._in_order(rows), hidden, known, self._nobody, self._nobody)
+        for targets in seen.batches:
+            yield self.batch(targets, seen)
+
+    def _dealt(self, rows: np.ndarray, seed: list[int]) -> list[np.ndarray]:
+        if not self.settings.labels:
+            return [rows]
+        deals = min(max(round(1 / self.settings.hidden_share), 1), max(len(rows), 1))
+        return np.array_split(np.random.default_rng(seed).permutation(rows), deals)
+
+    def _in_order(self, targets: np.ndarray) -> list[np.ndarray]:
+        """Batches without a will to mix: by length, or by user where neighbours have to be read as well."""
+        if self.settings.full_batch:
+            return [targets]
+        key = self.inputs.tokens.lengths if self.memory is not None or self.alone else self.inputs.users
+        ordered = targets[np.argsort(key[targets], kind="stable")]
+        return [ordered[first : first + PREDICTED_AT_ONCE] for first in range(0, len(ordered), PREDICTED_AT_ONCE)]
+
+    def _pass(self, targets: np.ndarray, batches: list[np.ndarray], seed: int) -> Pass:
+        visible = self.labels.copy()
+        visible[targets] = HIDDEN
+        known = self._known(visible) if self.settings.labels else None
+        return Pass(batches, visible, known, *self._sampled(np.random.default_rng(seed)))
+
+    def _known(self, visible: np.ndarray) -> KnownLabels:
+        inputs = self.inputs
+        return KnownLabels(inputs.users, inputs.items, visible, self.n_users, self.n_items, self.n_classes)
+
+    def _sampled(self, rng: np.random.Generator) -> tuple[Neighbours, Neighbours]:
+        settings, inputs = self.settings, self.inputs
+        if self.alone:
+            return self._nobody, self._nobody
+        if settings.full_batch:
+            return self._of_users, self._of_items
+        vectors = inputs.structure.get(settings.sampling)
+        sampled = []
+        for candidates, nodes, count in (
+            (self._of_users, inputs.users, self.n_users),
+            (self._of_items, inputs.items, self.n_items),
+        ):
+            weights = neighbour_weights(settings.sampling, nodes, count, vectors)
+            sampled.append(sample_neighbours(candidates, settings.neighbours, rng, weights))
+        return sampled[0], sampled[1]
+
+    def batch(self, targets: np.ndarray, seen: Pass) -> Batch:
+        """The batch of these targets, all of them targets of the pass."""
+        inputs = self.inputs
+        around = batch_rows(targets, inputs.users, inputs.items, seen.of_users, seen.of_items)
+        remembered = around[len(targets) :] if self.memory is not None else around[:0]
+        read = around[: len(around) - len(remembered)]
+        order = np.argsort(-inputs.tokens.lengths[read], kind="stable")
+        read = read[order]
+        rows = np.concatenate([read, remembered])
+        users, user_nodes = _nodes(inputs.users[rows], inputs.user_vectors, inputs.seen_users)
+        items, item_nodes = _nodes(inputs.items[rows], inputs.item_vectors, inputs.seen_items)
+        shown = np.where(seen.labels[rows] == HIDDEN, self.n_classes, seen.labels[rows])
+        return Batch(
+            texts=[tuple(map(torch.from_numpy, inputs.tokens.padded(chunk))) for chunk in self._chunks(read)],  # type: ignore[misc]
+            users=users,
+            items=items,
+            user_nodes=user_nodes,
+            item_nodes=item_nodes,
+            structure={role: torch.from_numpy(vectors[read]) for role, vectors in inputs.structure.items()},
+            targets=torch.from_numpy(np.argsort(order)[: len(targets)]),
+            answers=torch.from_numpy(self.labels[targets].astype(np.int64)),
+            labels=None if seen.known is None else torch.from_numpy(shown.astype(np.int64)),
+            around=None if seen.known is None else torch.from_numpy(seen.known.around(read)),
+            remembered=None if self.memory is None else self.memory.recall(remembered),
+            rows=read,
+        )
+
+    def _chunks(self, read: np.ndarray) -> list[np.ndarray]:
+        """Rows, longest text first, cut where going on would mean mostly padding."""
+        lengths = self.inputs.tokens.lengths[read]
+        starts = [0]
+        for place, length in enumerate(lengths.tolist()):
+            if length < NARROWER * lengths[starts[-1]] and place - starts[-1] >= SMALLEST_CHUNK:
+                starts.append(place)
+        return np.split(read, starts[1:])
+
+
+def _nodes(codes: np.ndarray, vectors: np.ndarray, seen: int) -> tuple[Tensor, Nodes]:
+    distinct, inside = np.unique(codes, return_inverse=True)
+    places = np.where(distinct < seen, distinct.astype(np.int64) + 1, 0)
+    return torch.from_numpy(inside), Nodes(torch.from_numpy(places), torch.from_numpy(vectors[distinct]))
+
+
+def hash_seed(*numbers: int) -> int:
+    """One seed from several, so that neighbouring ones are unrelated."""
+    return int(np.random.SeedSequence(list(numbers)).generate_state(1)[0])

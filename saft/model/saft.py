@@ -1,0 +1,270 @@
+"""SAFT: words and graph fused in every layer of a pretrained encoder.
+
+An interaction is its text tokens t and a proxy token p, their mean. Layer 1 is the encoder's on [p; t]. From layer 2 on
+the tokens of its user, its item, its distance and its centrality embedding stand beside them, fresh at every layer:
+
+    [p̃; t̃; ũ; ĩ] = encoder layer on [p; t; user; item; distance; centrality]
+    û, î          = messages between interactions of the same user, and of the same item, from ũ and ĩ
+    p             = ReLU(Linear([p̃; û; î]))                                     (fusion="paper")
+    p             = p̃ + gate · GELU(Linear([p̃; û; î])), gate starting at 0      (fusion="residual")
+
+Under residual fusion the text does not look at what is added, and user and item tokens do not look at the proxy. So the
+text is read exactly as the pretrained encoder reads it, and what an interaction passes on to its neighbours depends on
+nothing but itself: it can be remembered, and no label can travel in it.
+
+Label-aware messages: the visible label of an interaction is added to what it passes on, and what all visible labels
+around an interaction say is one more token for the proxy and one more input to the head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saft.errors import InputError
+from saft.known_labels import KnownLabels
+from saft.model.batch import Batch, Nodes
+from saft.model.interaction_attention import GatedAttentionUnit, LineGraphAttention
+from saft.model.language import NO_PLACE, LanguageModel
+from saft.settings import Settings
+
+TEXT, ADDED, PROXY = 0, 1, 2  # a token sees its own level and those below
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the model has to know of the network it is made for."""
+
+    n_classes: int
+    n_users: int
+    n_items: int
+    user_vectors: int  # columns of Nodes.vectors
+    item_vectors: int
+
+
+@dataclass(frozen=True)
+class Output:
+    logits: Tensor  # (targets, classes)
+    representation: Tensor  # (targets, ·) what the head sees, without labels
+    passed_on: Tensor  # (read, layers, 2, width) ũ and ĩ of every layer, to be remembered
+
+
+class NodeTokens(nn.Module):
+    """Linear(X) for the users (or items) of a batch. X: given numbers, and a trained vector per node if wished.
+
+    Row 0 of the table is for nodes that training never saw. In training nodes are replaced by it at random, so that
+    new ones are no surprise.
+    """
+
+    def __init__(self, width: int, given: int, n_nodes: int, trained: int, dropout: float, normalise: bool) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.table = nn.Embedding(n_nodes + 1, trained) if trained else None
+        if self.table is not None:
+            nn.init.normal_(self.table.weight, std=0.02)
+        self.linear = nn.Linear(given + trained, width)
+        self.norm = nn.LayerNorm(width) if normalise else nn.Identity()
+
+    def forward(self, nodes: Nodes) -> Tensor:
+        known = nodes.vectors
+        if self.table is not None:
+            codes = nodes.codes
+            if self.training and self.dropout:
+                codes = codes * (torch.rand(len(codes), device=codes.device) >= self.dropout)
+            known = torch.cat([known, self.table(codes)], dim=1)
+        return self.norm(self.linear(known))
+
+
+class SaftLayer(nn.Module):
+    """Messages and the proxy's update behind one layer of the encoder."""
+
+    def __init__(self, width: int, settings: Settings) -> None:
+        super().__init__()
+        kind = LineGraphAttention if settings.messages == "lga" else GatedAttentionUnit
+        sides = {"user": settings.user_messages, "item": settings.item_messages}
+        self.messages = nn.ModuleDict(
+            {side: kind(width, settings.rounds, settings.delta) for side, wanted in sides.items() if wanted}
+        )
+        self.update = nn.Linear(width * (1 + len(self.messages)), width)
+        self.gate = nn.Parameter(torch.zeros(width)) if settings.fusion == "residual" else None
+
+    def forward(self, proxy: Tensor, starts: dict[str, Tensor], nodes: dict[str, tuple[Tensor, int]]) -> Tensor:
+        """(read, width) the new proxies.
+
+        Args:
+            proxy: (read, width) p̃.
+            starts: side → (read + remembered, width) u⁰.
+            nodes: side → (node of each of them, number of nodes).
+        """
+        heard = [layer(starts[side], *nodes[side])[: len(proxy)] for side, layer in self.messages.items()]
+        mixed = self.update(torch.cat([proxy, *heard], dim=1))
+        return functional.relu(mixed) if self.gate is None else proxy + self.gate * functional.gelu(mixed)
+
+
+class SaftModel(nn.Module):
+    """Batch → logits of its targets."""
+
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
+        super().__init__()
+        self.language, self.settings = language, settings
+        language.word_vectors().requires_grad_(settings.train_words)
+        width = language.width
+        self.fused = settings.fusion != "none"
+        if self.fused:
+            if language.n_layers < 2:
+                raise InputError("Fusing words and graph needs at least 2 layers of the encoder: layers=2 or more.")
+            self._make_tokens(width, sizes)
+            self.layers = nn.ModuleList(SaftLayer(width, settings) for _ in range(language.n_layers - 1))
+        if settings.readout == "gated" and self.fused:
+            self.readout_gate = nn.Linear(2 * width, width)
+        wide = 2 * width if settings.readout == "concat" and self.fused else width
+        self.dropout = nn.Dropout(settings.dropout)
+        self.head = nn.Linear(wide + (KnownLabels.width(sizes.n_classes) if settings.labels else 0), sizes.n_classes)
+
+    def _make_tokens(self, width: int, sizes: Sizes) -> None:
+        settings, normalise = self.settings, self.settings.fusion == "residual"
+        trained = settings.node_dim if settings.nodes == "trained" else 0
+
+        def node_tokens(given: int, n_nodes: int) -> NodeTokens:
+            return NodeTokens(width, given, n_nodes, trained, settings.node_dropout, normalise)
+
+        def tokens(columns: int) -> nn.Module:
+            linear = nn.Linear(columns, width)
+            return nn.Sequential(linear, nn.LayerNorm(width)) if normalise else linear
+
+        self.node_tokens = nn.ModuleDict(
+            {
+                "user": node_tokens(sizes.user_vectors, sizes.n_users),
+                "item": node_tokens(sizes.item_vectors, sizes.n_items),
+            }
+        )
+        roles = {"distance": settings.distance, "centrality": settings.centrality}
+        self.structure_tokens = nn.ModuleDict(
+            {role: tokens(settings.structure_dim) for role, name in roles.items() if name != "none"}
+        )
+        if settings.labels:
+            self.around_token = tokens(KnownLabels.width(sizes.n_classes))
+            self.label_states = nn.Embedding(sizes.n_classes + 1, width, padding_idx=sizes.n_classes)
+            nn.init.zeros_(self.label_states.weight)
+
+    def forward(self, batch: Batch) -> Output:
+        texts = [self.language.embed(*chunk) for chunk in batch.texts]
+        masks = [mask for _, mask in batch.texts]
+        if not self.fused:
+            return self._read_text_alone(batch, texts, masks)
+        proxy = torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
+        nodes = {"user": (batch.users, len(batch.user_nodes)), "item": (batch.items, len(batch.item_nodes))}
+        node_states = {
+            "user": self.node_tokens["user"](batch.user_nodes)[batch.users],
+            "item": self.node_tokens["item"](batch.item_nodes)[batch.items],
+        }
+        added, levels = self._added_tokens(batch, node_states)
+        proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
+        passed_on = []
+        for number, layer in enumerate(self.layers, start=1):
+            before = proxy, texts
+            proxy, texts, pair = self._run(number, proxy, texts, masks, added, levels)
+            passed_on.append(pair.detach())
+            proxy = layer(proxy, self._starts(number - 1, pair, batch, node_states), nodes)
+        representation = self._readout(batch, masks, (proxy, texts), before)
+        return self._answer(batch, representation, torch.stack(passed_on, dim=1))
+
+    def _added_tokens(self, batch: Batch, node_states: dict[str, Tensor]) -> tuple[Tensor, list[int]]:
+        """(read, added, width) user, item, structure and perhaps label token, and the level of each."""
+        tokens = [node_states[side][: batch.n_read] for side in ("user", "item")]
+        tokens += [tokenise(batch.structure[role]) for role, tokenise in self.structure_tokens.items()]
+        levels = [ADDED] * len(tokens)
+        if batch.around is not None:
+            tokens.append(self.around_token(batch.around))
+            levels.append(PROXY)  # what an interaction passes on must not know the labels around it
+        return torch.stack(tokens, dim=1), levels
+
+    def _run(
+        self, number: int, proxy: Tensor, texts: list[Tensor], masks: list[Tensor], added: Tensor, levels: list[int]
+    ) -> tuple[Tensor, list[Tensor], Tensor]:
+        """The encoder's layer on [p; t; added], chunk by chunk: p̃, t̃, and (ũ, ĩ) as (read, 2, width)."""
+        proxies, read, pairs = [], [], []
+        sizes = [len(states) for states in texts]
+        for states, mask, first, extra in zip(
+            texts, masks, torch.split(proxy, sizes), torch.split(added, sizes), strict=True
+        ):
+            length, more = states.shape[1], extra.shape[1]
+            places = torch.arange(-1, length + more, device=states.device)  # the proxy's is NO_PLACE already
+            places[length + 1 :] = NO_PLACE
+            levelled = None
+            if self.settings.fusion == "residual":
+                levelled = torch.tensor([PROXY] + [TEXT] * length + levels, device=states.device)
+            together = torch.cat([first[:, None], states, extra], dim=1)
+            around = functional.pad(mask, (1, more), value=1)
+            after = self.language.run_layer(number, together, around, places, levelled)
+            proxies.append(after[:, 0])
+            read.append(after[:, 1 : length + 1])
+            pairs.append(after[:, length + 1 : length + 3])
+        return torch.cat(proxies), read, torch.cat(pairs)
+
+    def _starts(self, layer: int, pair: Tensor, batch: Batch, node_states: dict[str, Tensor]) -> dict[str, Tensor]:
+        """u⁰ = ũ + λ · user token, of read and remembered interactions; with labels, plus that of the label."""
+        starts = {}
+        for place, side in enumerate(("user", "item")):
+            after = pair[:, place]
+            if batch.remembered is not None:
+                after = torch.cat([after, batch.remembered[:, layer, place]])
+            start = after + self.settings.lam * node_states[side]
+            starts[side] = start if batch.labels is None else start + self.label_states(batch.labels)
+        return starts
+
+    def _readout(
+        self,
+        batch: Batch,
+        masks: list[Tensor],
+        last: tuple[Tensor, list[Tensor]],
+        before: tuple[Tensor, list[Tensor]],
+    ) -> Tensor:
+        """(targets, ·) what the head sees of them.
+
+        paper: the mean over [p; t] of the last two layers. There the proxy is one token among many; concat and gated
+        keep it apart from the mean over the text.
+        """
+        proxy, texts = last
+        if self.settings.readout == "paper":
+            with_proxy = [functional.pad(mask, (1, 0), value=1) for mask in masks]
+            means = [
+                torch.cat(
+                    [
+                        masked_mean(torch.cat([first[:, None], states], dim=1), mask)
+                        for first, states, mask in zip(torch.split(p, [len(s) for s in t]), t, with_proxy, strict=True)
+                    ]
+                )
+                for p, t in (last, before)
+            ]
+            return ((means[0] + means[1]) / 2)[batch.targets]
+        words = torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
+        both = torch.cat([proxy, words], dim=1)[batch.targets]
+        if self.settings.readout == "concat":
+            return both
+        gate = torch.sigmoid(self.readout_gate(both))
+        return gate * proxy[batch.targets] + (1 - gate) * words[batch.targets]
+
+    def _read_text_alone(self, batch: Batch, texts: list[Tensor], masks: list[Tensor]) -> Output:
+        means = []
+        for states, mask in zip(texts, masks, strict=True):
+            for number in range(self.language.n_layers):
+                states = self.language.run_layer(number, states, mask)
+            means.append(masked_mean(states, mask))
+        words = torch.cat(means)
+        return self._answer(batch, words[batch.targets], words.new_empty(len(words), 0, 2, words.shape[1]))
+
+    def _answer(self, batch: Batch, representation: Tensor, passed_on: Tensor) -> Output:
+        seen = self.dropout(representation)
+        if batch.around is not None:
+            seen = torch.cat([seen, batch.around[batch.targets]], dim=1)
+        return Output(self.head(seen), representation, passed_on)
+
+
+def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
+    """(texts, width) mean over the tokens that are there; padding does not count."""
+    there = mask.to(states.dtype)[:, :, None]
+    return (states * there).sum(dim=1) / there.sum(dim=1)

@@ -1,0 +1,105 @@
+"""What users and items are to the model: a random vector of their own, or what is known about them.
+
+A random vector is drawn from a hash of the seed and the id, so that any id has one, the same one every time, without
+keeping a table. Attributes become numbers: numbers are standardised, the most frequent values of everything else get
+a column each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtri
+
+MOST_VALUES = 32
+
+
+def gaussian_vectors(ids: pl.Series, dim: int, seed: int) -> np.ndarray:
+    """(ids, dim) standard normal numbers that depend on nothing but the seed and each id's text."""
+    key = seed.to_bytes(8, "little", signed=True)
+    hashes = [hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in ids.cast(pl.String)]
+    start = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)
+    bits = _mixed(start[:, None] + np.arange(1, dim + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return ndtri((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54).astype(np.float32)
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64: neighbouring numbers become unrelated ones."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """How one attribute becomes numbers: by mean and spread, or by a list of values that get a column each."""
+
+    name: str
+    mean: float = 0.0
+    spread: float = 1.0
+    values: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        return len(self.values) + 1 if self.values else 2
+
+    def numbers(self, values: pl.Series) -> np.ndarray:
+        missing = values.is_null().to_numpy().astype(np.float32)[:, None]
+        if self.values:
+            places = values.cast(pl.String).replace_strict(
+                list(self.values), list(range(len(self.values))), default=-1, return_dtype=pl.Int64
+            )
+            return np.hstack([places.to_numpy()[:, None] == np.arange(len(self.values)), missing]).astype(np.float32)
+        filled = _as_numbers(values).fill_null(self.mean).to_numpy()
+        return np.hstack([((filled - self.mean) / self.spread)[:, None], missing]).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Attribute columns → numbers, learnt from one table of users (or items) and used on any other."""
+
+    columns: tuple[_Column, ...]
+
+    @classmethod
+    def learn(cls, frame: pl.DataFrame) -> Attributes:
+        return cls(tuple(_learnt(column) for column in frame.get_columns()))
+
+    @property
+    def width(self) -> int:
+        return sum(column.width for column in self.columns)
+
+    def transform(self, frame: pl.DataFrame | None, count: int) -> np.ndarray:
+        """(count, width); a column that the frame does not have counts as missing."""
+        absent = pl.Series([None] * count, dtype=pl.String)
+        parts = [
+            column.numbers(frame[column.name] if frame is not None and column.name in frame.columns else absent)
+            for column in self.columns
+        ]
+        return np.hstack(parts) if parts else np.empty((count, 0), np.float32)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(column) for column in self.columns]
+
+    @classmethod
+    def from_json(cls, columns: list[dict[str, Any]]) -> Attributes:
+        return cls(tuple(_Column(**{**column, "values": tuple(column["values"])}) for column in columns))
+
+
+def _learnt(values: pl.Series) -> _Column:
+    if values.dtype.is_numeric() or values.dtype.is_temporal():
+        numbers = _as_numbers(values).drop_nulls()
+        spread = float(numbers.std() or 0.0) if len(numbers) > 1 else 0.0  # type: ignore[arg-type]
+        return _Column(values.name, float(numbers.mean() or 0.0), spread or 1.0)  # type: ignore[arg-type]
+    counts = values.cast(pl.String).drop_nulls().value_counts().sort(["count", values.name], descending=[True, False])
+    return _Column(values.name, values=tuple(counts[values.name].head(MOST_VALUES)) or ("",))
+
+
+def _as_numbers(values: pl.Series) -> pl.Series:
+    if values.dtype.is_temporal():
+        values = values.cast(pl.Datetime("ms")).dt.epoch("ms")
+    numbers = values.cast(pl.Float64, strict=False)
+    return numbers.set(~numbers.is_finite().fill_null(True), None)
