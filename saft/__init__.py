@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from saft.classifier import SaftClassifier, load
     from saft.errors import InputError, InputWarning
     from saft.marketplace import demo_network
     from saft.network import TextualInteractionNetwork
@@ -14,9 +15,11 @@ __version__ = "0.1.0"
 __all__ = [
     "InputError",
     "InputWarning",
+    "SaftClassifier",
     "Split",
     "TextualInteractionNetwork",
     "demo_network",
+    "load",
     "read",
     "split",
 ]
@@ -25,9 +28,11 @@ __all__ = [
 _HOME = {
     "InputError": "saft.errors",
     "InputWarning": "saft.errors",
+    "SaftClassifier": "saft.classifier",
     "Split": "saft.splits",
     "TextualInteractionNetwork": "saft.network",
     "demo_network": "saft.marketplace",
+    "load": "saft.classifier",
     "read": "saft.reading",
     "split": "saft.splits",
 }

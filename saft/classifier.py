@@ -25,6 +25,7 @@ from saft.tokens import load_tokenizer
 if TYPE_CHECKING:
     from saft.assembly import Assembly
     from saft.feed import Feed
+    from saft.model.saft import SaftModel
     from saft.training import EpochRecord, Standing, Watcher
 
 Rows = TextualInteractionNetwork | Any  # a network, or whatever saft.read takes
@@ -103,7 +104,7 @@ class SaftClassifier:
         self._assembly = self._assembled(network.hiding(others))
         feed = self._assembly.feed(self.network_.hiding(valid))
         trainer = Trainer(
-            self._assembly.model,
+            self.model_,
             feed,
             train,
             valid,
@@ -114,7 +115,7 @@ class SaftClassifier:
             watcher=watcher,
         )
         standing = trainer.run()
-        logits = predict_logits(self._assembly.model, feed, valid)
+        logits = predict_logits(self.model_, feed, valid)
         self.report_ = self._reported(standing, logits, network.labels[valid], time.perf_counter() - began)
         return self
 
@@ -157,7 +158,7 @@ class SaftClassifier:
         from saft.training import represent
 
         feed, numbers = self.feed_for(self._as_network(rows))
-        return represent(self._assembly.model, feed, numbers, watcher)
+        return represent(self.model_, feed, numbers, watcher)
 
     def report(self) -> Report:
         """How training went, and how far probabilities are off before and after calibration."""
@@ -193,6 +194,14 @@ class SaftClassifier:
     def classes_(self) -> pl.Series:
         return self._assembly.network.classes
 
+    @property
+    def model_(self) -> SaftModel:
+        return self._assembly.model
+
+    @property
+    def tokenizer_(self) -> Any:
+        return self._assembly.reader.tokenizer
+
     def label_codes(self, rows: TextualInteractionNetwork) -> np.ndarray:
         """Labels of these rows by our classes; an error names the ones that training did not know."""
         return join(self.network_.take(np.empty(0, np.int64)), rows).labels
@@ -211,14 +220,14 @@ class SaftClassifier:
         joined = join(self.network_, rows.take(new)) if new.any() else self.network_
         numbers[new] = np.arange(len(self.network_), len(joined))
         feed = self._assembly.feed(joined)
-        refresh(self._assembly.model, feed, numbers[new])
+        refresh(self.model_, feed, numbers[new])
         return feed, numbers
 
     def _logits(self, rows: TextualInteractionNetwork, watcher: Watcher | None) -> np.ndarray:
         from saft.training import predict_logits
 
         feed, numbers = self.feed_for(rows)
-        return predict_logits(self._assembly.model, feed, numbers, watcher)
+        return predict_logits(self.model_, feed, numbers, watcher)
 
     def _as_network(self, rows: Rows) -> TextualInteractionNetwork:
         self._must_be_fitted()
@@ -270,6 +279,11 @@ class SaftClassifier:
             valid_micro_f1=scores.micro_f1,
             history=standing.history,
         )
+
+
+def load(folder: str | Path) -> SaftClassifier:
+    """A model that was saved, e.g. by ``saft train``."""
+    return SaftClassifier.load(folder)
 
 
 def known_rows(known: TextualInteractionNetwork, rows: TextualInteractionNetwork) -> tuple[np.ndarray, np.ndarray]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saft.errors import InputError, InputWarning
+from saft import model_commands
+from saft.console import busy, plain, say, show, show_warning
+from saft.errors import InputError
+from saft.flags import COLUMNS, Data, taking
+from saft.model_commands import read_columns, write_model
 
 if TYPE_CHECKING:
     from saft.network import TextualInteractionNetwork
@@ -22,17 +25,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Column = Annotated[str | None, typer.Option(help="Name of this column, if guessing goes wrong.")]
-SideTable = Annotated[Path | None, typer.Option(help="A table of attributes: one row each, keyed by the id.")]
-
 
 def main() -> None:
     """Entry point of the ``saft`` command: what is wrong with the input is said in a sentence, with exit code 2."""
-    warnings.showwarning = _show_warning
+    warnings.showwarning = show_warning
     try:
         app()
     except InputError as error:
-        _say(f"[bold red]Error:[/] {_plain(error)}")
+        say(f"[bold red]Error:[/] {plain(error)}")
         sys.exit(2)
 
 
@@ -46,70 +46,83 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 @app.command()
+@taking("columns", COLUMNS)
 def inspect(
-    data: Annotated[list[str], typer.Argument(help="CSV, TSV, JSON lines or Parquet files, also .gz or .zst.")],
-    user: Column = None,
-    item: Column = None,
-    text: Column = None,
-    label: Column = None,
-    time: Column = None,
-    split: Column = None,
-    user_table: SideTable = None,
-    item_table: SideTable = None,
-    encoding: Annotated[str | None, typer.Option(help="Of text files that are not UTF-8, e.g. latin-1.")] = None,
+    data: Data,
+    columns: dict[str, Any],
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="The rows are only to be predicted.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw classes, degrees and text lengths to this file.")] = None,
 ) -> None:
     """Say what is in a table of interactions: users, items, classes, degrees, components, texts, duplicates."""
-    from saft.reading import read
-
-    named = {"user": user, "item": item, "text": text, "label": label, "time": time, "split": split}
-    with _busy("Reading"):
-        network = read(
-            data,
-            labelled=not unlabelled,
-            user_table=user_table,
-            item_table=item_table,
-            encoding=encoding,
-            **{role: name for role, name in named.items() if name is not None},
-        )
-    columns = ", ".join(f"{role} = {name}" for role, name in network.column_names.items())
+    network = read_columns(data, columns, labelled=not unlabelled)
+    roles = ", ".join(f"{role} = {name}" for role, name in network.column_names.items())
     _print_summary(network, title=data[0] if len(data) == 1 else f"{len(data)} files")
-    _print(f"Columns: {_plain(columns)}")
+    show(f"Columns: {plain(roles)}")
     if plot is not None:
-        with _busy("Drawing"):
+        with busy("Drawing"):
             network.plot(plot)
-        _print(f"Picture: {_plain(plot)}")
+        show(f"Picture: {plain(plot)}")
 
 
 @app.command()
 def demo(
     size: Annotated[int, typer.Option(help="Number of interactions.")] = 3000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same network and the same models.")] = 0,
     labels: Annotated[str, typer.Option(help="trust (genuine, spam, suspicious) or rating (1 to 5 stars).")] = "trust",
-    out: Annotated[Path, typer.Option(help="Folder for the table and the picture.")] = Path("saft-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for table, picture and model.")] = Path("saft-demo"),
+    train: Annotated[bool, typer.Option(help="Train on it: text only, structure only, and SAFT.")] = True,
 ) -> None:
-    """Generate the embedded marketplace, say what is in it, and write its table and a picture of it."""
+    """Generate the embedded marketplace, look at it, train on it, and see what words and graph bring together."""
     from saft.marketplace import demo_network
-    from saft.writing import replacing
+    from saft.writing import write_table
 
-    with _busy(f"Generating {size:,} interactions"):
+    with busy(f"Generating {size:,} interactions"):
         network = demo_network(size, seed, labels)
     _print_summary(network, title=f"a generated marketplace (seed {seed}, labels: {labels})")
     table, picture = out / "interactions.csv", out / "network.png"
-    with _busy(f"Writing {out}"), replacing(table) as temporary:
-        network.to_frame().write_csv(temporary)
-    with _busy(f"Drawing {picture}"):
+    with busy(f"Writing {out}"):
+        write_table(network.to_frame(), table)
+    with busy(f"Drawing {picture}"):
         network.plot(picture)
-    _print(_plain(f"Table:   {table}\nPicture: {picture}\nNext:    saft inspect {table}"))
+    show(plain(f"Table:   {table}\nPicture: {picture}"))
+    if train:
+        _train_demo(network, seed, out / "model")
+    else:
+        show(plain(f"Next:    saft inspect {table}"))
+
+
+def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:
+    from rich.table import Table
+
+    from saft.demonstration import CONTESTANTS, contest
+    from saft.progress import Bar
+
+    table = Table(title="Test part, scored once", title_justify="left")
+    for heading in ("trained on the same split", "Macro-F1", "Micro-F1", "seconds"):
+        table.add_column(heading, justify="left" if heading.startswith("trained") else "right")
+    results = []
+    for name in CONTESTANTS:
+        say(f"[bold]Training {name}[/]")
+        with Bar() as bar:
+            results.append(contest(network, name, seed, bar))
+        scores, report = results[-1].scores, results[-1].classifier.report()
+        table.add_row(name, f"{scores.macro_f1:.1%}", f"{scores.micro_f1:.1%}", f"{report.seconds:.0f}")
+    show(table)
+    best = max(results, key=lambda result: result.classifier.report().valid_macro_f1)
+    write_model(best.classifier, best.test, "test", f"{best.name} on a generated marketplace", out)
+    show(plain(f"Next:   saft predict {out} NEW.csv --out predictions.csv"))
+
+
+for command in (model_commands.train, model_commands.predict, model_commands.evaluate, model_commands.embed):
+    app.command()(command)
 
 
 def _print_summary(network: TextualInteractionNetwork, title: str) -> None:
     from rich.table import Table
 
-    with _busy("Counting"):
+    with busy("Counting"):
         summary = network.summary()
-    table = Table(title=_plain(title), show_header=False, title_justify="left")
+    table = Table(title=plain(title), show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
     for name, figure in summary.rows():
@@ -117,44 +130,10 @@ def _print_summary(network: TextualInteractionNetwork, title: str) -> None:
     table.add_section()
     shown = summary.class_rows()
     for name, count, share in shown[:20]:
-        table.add_row(f"  {_plain(name)}", f"{count:>9,}  {share:>6.1%}  [blue]{'█' * round(30 * share)}[/]")
+        table.add_row(f"  {plain(name)}", f"{count:>9,}  {share:>6.1%}  [blue]{'█' * round(30 * share)}[/]")
     if len(shown) > 20:
         table.add_row("  …", f"{len(shown) - 20:,} more classes")
-    _print(table)
-
-
-def _busy(what: str) -> AbstractContextManager[Any]:
-    """A spinner on standard error while something takes long; nothing where nobody is watching."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    return console.status(f"{_plain(what)} …") if console.is_terminal else nullcontext()
-
-
-def _print(what: Any) -> None:
-    from rich.console import Console
-
-    Console().print(what, soft_wrap=isinstance(what, str), highlight=False)
-
-
-def _say(markup: str) -> None:
-    """To standard error, so that results on standard output stay clean."""
-    from rich.console import Console
-
-    Console(stderr=True).print(markup, soft_wrap=True, highlight=False)
-
-
-def _plain(message: object) -> str:
-    from rich.markup import escape
-
-    return escape(str(message))
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_place: Any, **_more: Any) -> None:
-    if issubclass(category, InputWarning):
-        _say(f"[bold yellow]Note:[/] {_plain(message)}")
-    else:
-        sys.stderr.write(f"{category.__name__}: {message}\n")
+    show(table)
 
 
 if __name__ == "__main__":

@@ -191,8 +191,19 @@ class Feed:
             labels=None if seen.known is None else torch.from_numpy(shown.astype(np.int64)),
             around=None if seen.known is None else torch.from_numpy(seen.known.around(read)),
             remembered=None if self.memory is None else self.memory.recall(remembered),
+            speaks=self._speaks(rows, targets, seen),
             rows=read,
         )
+
+    def _speaks(self, rows: np.ndarray, targets: np.ndarray, seen: Pass) -> dict[str, Tensor]:
+        """Under the paper's fusion everybody in a batch speaks, as its P says."""
+        if self.settings.fusion == "paper":
+            return {}
+        sampled = {
+            "user": seen.of_users.of(np.unique(self.inputs.users[targets])),
+            "item": seen.of_items.of(np.unique(self.inputs.items[targets])),
+        }
+        return {side: torch.from_numpy(np.isin(rows, speakers)) for side, speakers in sampled.items()}
 
     def _chunks(self, read: np.ndarray) -> list[np.ndarray]:
         """Rows, longest text first, cut where going on would mean mostly padding."""

@@ -85,7 +85,7 @@ class Reader:
         """Inputs of the whole network. ``known`` are those of its first interactions, if they were read before."""
         first, users, items = (0, 0, 0) if known is None else (len(known), known.n_users, known.n_items)
         texts = network.texts[first:]
-        if not self.settings.text:
+        if not self.settings.words:
             texts = pl.repeat("", len(texts), eager=True)
         new_users, new_items = network.users[first:], network.items[first:]
         inputs = Inputs(

@@ -7,6 +7,7 @@ are between 0 and 1, and ``nan`` when there are no rows: nothing was measured, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,10 @@ class Scores:
     per_class: list[dict[str, float]]  # precision, recall, f1, support of each class
     confusion: np.ndarray  # (C, C) counts: rows are the truth, columns the prediction
     calibration_error: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON file."""
+        return {**vars(self), "confusion": self.confusion.tolist()}
 
 
 @dataclass(frozen=True, eq=False)

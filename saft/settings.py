@@ -30,7 +30,7 @@ class Settings:
     encoder: str = _setting("minilm", "Pretrained encoder: minilm, a folder, or a name on the model hub.")
     layers: int = _setting(0, "Use only this many of the encoder's layers, from the first; 0 means all.")
     max_length: int = _setting(128, "Tokens of each text that are read; the rest is cut off.", least=2)
-    text: bool = _setting(True, "Read the words; without them, the graph alone decides.")
+    words: bool = _setting(True, "Read the words; without them, the graph alone decides.")
     distance: str = _setting("distance", "What says how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "What says how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Dimensions of each of the two.", least=1)
@@ -84,6 +84,8 @@ class Settings:
         if self.remember and self.fusion == "paper":
             # There a neighbour's state depends on its own neighbours, and on the labels it saw.
             raise InputError("remember=True needs fusion='residual'; with fusion='paper' neighbours are read again.")
+        if self.fusion != "none" and getattr(self, self.sampling, "") == "none":
+            raise InputError(f"sampling={self.sampling!r} needs the {self.sampling} embedding; it is 'none'.")
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "saft") -> Self:
@@ -111,7 +113,7 @@ AS_PRINTED = {
     "sampling": "distance", "loss": "paper",
 }  # fmt: skip
 TEXT_ONLY = {"fusion": "none", "labels": False}
-STRUCTURE_ONLY = {"text": False}
+STRUCTURE_ONLY = {"words": False}
 
 
 def _checked(setting: Any, value: Any) -> Any:
@@ -126,7 +128,7 @@ def _checked(setting: Any, value: Any) -> Any:
         raise InputError(
             f"{setting.name} cannot be {value!r}.{did_you_mean(str(value), choices)} Known are {', '.join(choices)}."
         )
-    if wanted in (int, float) and not limits["least"] <= value <= limits["most"]:
+    if wanted in (int, float) and not limits["least"] <= value <= limits["most"]:  # nan is not either
         above = "" if limits["most"] == math.inf else f" and at most {limits['most']:g}"
         raise InputError(f"{setting.name} has to be at least {limits['least']:g}{above}; got {value!r}.")
     return value

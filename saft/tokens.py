@@ -38,6 +38,14 @@ class Tokens:
         tokens[there] = self.flat[(self.starts[texts][:, None] + places)[there]]
         return tokens, there.astype(np.int64)
 
+    def with_text(self, texts: np.ndarray, tokens: np.ndarray) -> Tokens:
+        """The same with these texts replaced by one and the same."""
+        pieces = np.split(self.flat, self.starts[1:-1])
+        for text in texts.tolist():
+            pieces[text] = tokens
+        starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces], dtype=np.int64)])
+        return Tokens(np.concatenate(pieces), starts, self.padding)
+
     def followed_by(self, more: Tokens) -> Tokens:
         """These texts, then those."""
         return Tokens(

@@ -200,10 +200,9 @@ class Trainer:
         if self.feed.memory is not None:
             self.watcher.says("Reading the interactions that are not for training")
             refresh(self.model, self.feed, np.flatnonzero(~read))
-        predicted = predict_logits(self.model, self.feed, self.valid).argmax(axis=1)
         scores = (0.0, 0.0)
         if len(self.valid):
-            classes = self.feed.n_classes
+            predicted, classes = predict_logits(self.model, self.feed, self.valid).argmax(axis=1), self.feed.n_classes
             scores = tuple(100 * f1(self.valid_labels, predicted, classes) for f1 in (macro_f1, micro_f1))  # type: ignore[assignment]
         seconds = standing.seconds
         record = EpochRecord(
@@ -342,12 +341,12 @@ def represent(model: nn.Module, feed: Feed, rows: np.ndarray, watcher: Watcher |
 def _collected(model: nn.Module, feed: Feed, rows: np.ndarray, what: str, watcher: Watcher | None) -> np.ndarray:
     device = next(model.parameters()).device
     distinct, place = np.unique(rows, return_inverse=True)
-    result = np.zeros((len(distinct), 0), dtype=np.float32)
+    result = np.zeros((len(distinct), feed.n_classes), dtype=np.float32)
     model.eval()
     for seen in feed.prediction_passes(distinct):
         for targets in seen.batches:
             values = getattr(model(feed.batch(targets, seen).to(device)), what).cpu().numpy()
-            if not result.shape[1]:
+            if result.shape[1] != values.shape[1]:
                 result = np.zeros((len(distinct), values.shape[1]), dtype=np.float32)
             result[np.searchsorted(distinct, targets)] = values
             if watcher is not None:

@@ -5,8 +5,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from saft.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 @contextmanager
@@ -36,3 +42,22 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def refuse_other_endings(path: Path, endings: tuple[str, ...] = TABLE_ENDINGS) -> None:
+    """Before any work is done for a file that cannot be written."""
+    if path.suffix.lower() not in endings:
+        raise InputError(f"{path}: cannot write this format. Choose a name that ends in {', '.join(endings)}.")
+
+
+def write_table(frame: "pl.DataFrame", path: Path) -> None:
+    """CSV, JSON lines or Parquet, as the name says; the file appears whole or not at all."""
+    refuse_other_endings(path)
+    ending = path.suffix.lower()
+    with replacing(path) as temporary:
+        if ending == ".csv":
+            frame.write_csv(temporary)
+        elif ending == ".parquet":
+            frame.write_parquet(temporary)
+        else:
+            frame.write_ndjson(temporary)

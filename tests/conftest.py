@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import saft
+
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded at test time
 
 ROWS = [
@@ -28,3 +30,50 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real networks are not beside this checkout (../shared/data)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory) -> str:
+    """A folder with a random BERT of 3 layers, 32 wide, and a tokenizer that knows the demo network's words."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("encoder") / "tiny"
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.train_from_iterator(
+        saft.demo_network(600).texts.to_list(), trainers.WordLevelTrainer(special_tokens=special, show_progress=False)
+    )
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    )
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    wrapped.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_settings(tiny_encoder) -> dict:
+    """Settings for a model that trains in a second."""
+    return {
+        "encoder": tiny_encoder,
+        "max_length": 24,
+        "epochs": 2,
+        "structure_dim": 8,
+        "node_dim": 8,
+        "neighbours": 3,
+        "learning_rate": 1e-3,
+    }

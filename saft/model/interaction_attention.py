@@ -11,16 +11,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-def propagate(states: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
+def propagate(states: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None) -> Tensor:
     """P times the states: for each interaction, the sum over all interactions of its node, divided by d + 1.
 
     Args:
         states: (interactions, width).
         nodes: (interactions,) node of each interaction, from 0 to n_nodes − 1.
+        speaks: (interactions,) which of them are in the sample of their node. The others hear the sample and
+            themselves, and are heard by nobody else: an answer must not depend on who else is asked about.
     """
-    sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states)
-    degrees = torch.bincount(nodes, minlength=n_nodes).to(states.dtype)
-    return (sums / (degrees + 1)[:, None])[nodes]
+    if speaks is None:
+        sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states)
+        degrees = torch.bincount(nodes, minlength=n_nodes).to(states.dtype)
+        return (sums / (degrees + 1)[:, None])[nodes]
+    heard = speaks.to(states.dtype)[:, None]
+    sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states * heard)
+    degrees = states.new_zeros(n_nodes, 1).index_add(0, nodes, heard)
+    return (sums[nodes] + (1 - heard) * states) / (degrees[nodes] + (1 - heard) + 1)
 
 
 class LineGraphAttention(nn.Module):
@@ -38,11 +45,11 @@ class LineGraphAttention(nn.Module):
         self.out = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
-        """(interactions, width) from u⁰, (interactions, width), and the node of each interaction."""
+    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None) -> Tensor:
+        """(interactions, width) from u⁰, (interactions, width), the node of each and, see above, who speaks."""
         state = start
         for _ in range(self.rounds):
-            state = propagate(state, nodes, n_nodes) + self.delta * start
+            state = propagate(state, nodes, n_nodes, speaks) + self.delta * start
         return self.norm(self.out(state))
 
 
@@ -61,10 +68,10 @@ class GatedAttentionUnit(nn.Module):
         self.out = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
-        """(interactions, width) from u⁰, (interactions, width), and the node of each interaction."""
+    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None) -> Tensor:
+        """(interactions, width) from u⁰, (interactions, width), the node of each and, see above, who speaks."""
         gate, shift = functional.silu(self.gate(start)), functional.silu(self.shift(start))
         state = start
         for _ in range(self.rounds):
-            state = self.mix(gate * (propagate(state, nodes, n_nodes) + self.delta * shift))
+            state = self.mix(gate * (propagate(state, nodes, n_nodes, speaks) + self.delta * shift))
         return self.norm(self.out(state))

@@ -54,7 +54,9 @@ class LanguageModel(nn.Module):
     def load(cls, name: str, layers: int | None = None) -> LanguageModel:
         """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones."""
         from transformers import AutoModel
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         return cls(AutoModel.from_pretrained(find_backbone(name)), layers)
 
     @property

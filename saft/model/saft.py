@@ -6,7 +6,9 @@ the tokens of its user, its item, its distance and its centrality embedding stan
     [p̃; t̃; ũ; ĩ] = encoder layer on [p; t; user; item; distance; centrality]
     û, î          = messages between interactions of the same user, and of the same item, from ũ and ĩ
     p             = ReLU(Linear([p̃; û; î]))                                     (fusion="paper")
-    p             = p̃ + gate · GELU(Linear([p̃; û; î])), gate starting at 0      (fusion="residual")
+    p             = p̃ + Linear₀(GELU(Linear([p̃; û; î; added])))                 (fusion="residual")
+
+Linear₀ starts at zero, so that training starts from the pretrained encoder and not from a random map.
 
 Under residual fusion the text does not look at what is added, and user and item tokens do not look at the proxy. So the
 text is read exactly as the pretrained encoder reads it, and what an interaction passes on to its neighbours depends on
@@ -81,27 +83,40 @@ class NodeTokens(nn.Module):
 class SaftLayer(nn.Module):
     """Messages and the proxy's update behind one layer of the encoder."""
 
-    def __init__(self, width: int, settings: Settings) -> None:
+    def __init__(self, width: int, settings: Settings, added: int) -> None:
         super().__init__()
         kind = LineGraphAttention if settings.messages == "lga" else GatedAttentionUnit
         sides = {"user": settings.user_messages, "item": settings.item_messages}
         self.messages = nn.ModuleDict(
             {side: kind(width, settings.rounds, settings.delta) for side, wanted in sides.items() if wanted}
         )
-        self.update = nn.Linear(width * (1 + len(self.messages)), width)
-        self.gate = nn.Parameter(torch.zeros(width)) if settings.fusion == "residual" else None
+        residual = settings.fusion == "residual"
+        self.update = nn.Linear(width * (1 + len(self.messages) + (added if residual else 0)), width)
+        self.out = nn.Linear(width, width) if residual else None
+        if self.out is not None:
+            nn.init.zeros_(self.out.weight)
+            nn.init.zeros_(self.out.bias)
 
-    def forward(self, proxy: Tensor, starts: dict[str, Tensor], nodes: dict[str, tuple[Tensor, int]]) -> Tensor:
+    def forward(
+        self,
+        proxy: Tensor,
+        added: Tensor,
+        starts: dict[str, Tensor],
+        nodes: dict[str, tuple[Tensor, int, Tensor | None]],
+    ) -> Tensor:
         """(read, width) the new proxies.
 
         Args:
             proxy: (read, width) p̃.
+            added: (read, added, width) the tokens beside the text, before the layer.
             starts: side → (read + remembered, width) u⁰.
-            nodes: side → (node of each of them, number of nodes).
+            nodes: side → (node of each of them, number of nodes, which of them speak).
         """
         heard = [layer(starts[side], *nodes[side])[: len(proxy)] for side, layer in self.messages.items()]
-        mixed = self.update(torch.cat([proxy, *heard], dim=1))
-        return functional.relu(mixed) if self.gate is None else proxy + self.gate * functional.gelu(mixed)
+        if self.out is None:
+            return functional.relu(self.update(torch.cat([proxy, *heard], dim=1)))
+        mixed = self.update(torch.cat([proxy, *heard, added.flatten(1)], dim=1))
+        return proxy + self.out(functional.gelu(mixed))
 
 
 class SaftModel(nn.Module):
@@ -117,7 +132,8 @@ class SaftModel(nn.Module):
             if language.n_layers < 2:
                 raise InputError("Fusing words and graph needs at least 2 layers of the encoder: layers=2 or more.")
             self._make_tokens(width, sizes)
-            self.layers = nn.ModuleList(SaftLayer(width, settings) for _ in range(language.n_layers - 1))
+            added = 2 + len(self.structure_tokens) + settings.labels
+            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(language.n_layers - 1))
         if settings.readout == "gated" and self.fused:
             self.readout_gate = nn.Linear(2 * width, width)
         wide = 2 * width if settings.readout == "concat" and self.fused else width
@@ -156,7 +172,10 @@ class SaftModel(nn.Module):
         if not self.fused:
             return self._read_text_alone(batch, texts, masks)
         proxy = torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
-        nodes = {"user": (batch.users, len(batch.user_nodes)), "item": (batch.items, len(batch.item_nodes))}
+        nodes = {
+            "user": (batch.users, len(batch.user_nodes), batch.speaks.get("user")),
+            "item": (batch.items, len(batch.item_nodes), batch.speaks.get("item")),
+        }
         node_states = {
             "user": self.node_tokens["user"](batch.user_nodes)[batch.users],
             "item": self.node_tokens["item"](batch.item_nodes)[batch.items],
@@ -168,7 +187,7 @@ class SaftModel(nn.Module):
             before = proxy, texts
             proxy, texts, pair = self._run(number, proxy, texts, masks, added, levels)
             passed_on.append(pair.detach())
-            proxy = layer(proxy, self._starts(number - 1, pair, batch, node_states), nodes)
+            proxy = layer(proxy, added, self._starts(number - 1, pair, batch, node_states), nodes)
         representation = self._readout(batch, masks, (proxy, texts), before)
         return self._answer(batch, representation, torch.stack(passed_on, dim=1))
 

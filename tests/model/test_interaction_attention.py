@@ -27,6 +27,14 @@ def test_propagation_is_the_product_with_the_dense_operator(batch):
     torch.testing.assert_close(propagate(start, nodes, NODES), dense_operator(nodes) @ start)
 
 
+def test_those_outside_the_sample_hear_it_and_themselves_and_are_not_heard(batch):
+    start, nodes = batch
+    speaks = torch.tensor([True, False, True, True, False, False] * 2)
+    heard = (nodes[:, None] == nodes[None]) & (speaks[None] | torch.eye(12, dtype=torch.bool))
+    dense = heard.double() / (heard.double().sum(dim=1, keepdim=True) + 1)
+    torch.testing.assert_close(propagate(start, nodes, NODES, speaks), dense @ start)
+
+
 def test_rows_of_the_operator_sum_to_the_degree_over_one_more(batch):
     _, nodes = batch
     ones = torch.ones(12, 1, dtype=torch.float64)

@@ -1,0 +1,90 @@
+"""Options that several commands share, written once: column names, and every setting of the classifier."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from saft.errors import InputError
+from saft.settings import TYPES, Settings
+
+Option = tuple[Any, Any]  # (annotation, default)
+
+_COLUMN = Annotated[
+    str | None, typer.Option(help="Name of this column, if guessing goes wrong.", rich_help_panel="Input")
+]
+_SIDE = Annotated[
+    Path | None, typer.Option(help="A table of attributes: one row each, keyed by the id.", rich_help_panel="Input")
+]
+_ENCODING = Annotated[
+    str | None, typer.Option(help="Of text files that are not UTF-8, e.g. latin-1.", rich_help_panel="Input")
+]
+_DATA_HELP = "CSV, TSV, JSON lines or Parquet files, also .gz or .zst."
+Data = Annotated[list[str], typer.Argument(help=_DATA_HELP, show_default=False)]
+Model = Annotated[Path, typer.Argument(help="Folder of a trained model.", show_default=False)]
+COLUMNS: dict[str, Option] = {
+    **dict.fromkeys(("user", "item", "text", "label", "time", "split"), (_COLUMN, None)),
+    "user_table": (_SIDE, None),
+    "item_table": (_SIDE, None),
+    "encoding": (_ENCODING, None),
+}
+
+
+def _settings_options() -> dict[str, Option]:
+    options: dict[str, Option] = {}
+    for setting in fields(Settings):
+        choices = setting.metadata["choices"]
+        text = setting.metadata["help"] + (f" One of {', '.join(choices)}." if choices else "")
+        default = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
+        option = typer.Option(help=f"{text} ({default})", show_default=False, rich_help_panel="Settings")
+        # No default here: what is not said on the command line may be said by the configuration file.
+        options[setting.name] = (Annotated[TYPES[setting.name] | None, option], None)
+    return options
+
+
+def taking(into: str, options: dict[str, Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose argument ``into`` is a dict becomes one with these options; what is not given is left out."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+
+        @wraps(command)
+        def expanded(**given: Any) -> None:
+            collected = {name: value for name in options if (value := given.pop(name)) is not None}
+            command(**given, **{into: collected})
+
+        kept = [parameter for parameter in signature.parameters.values() if parameter.name != into]
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for name, (annotation, default) in options.items()
+        ]
+        kept = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept]
+        expanded.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+        expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in [*kept, *added]}
+        return expanded
+
+    return decorate
+
+
+SETTINGS = _settings_options()
+
+
+def settings_from(config: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the configuration file, overruled by those of the command line."""
+    if config is None:
+        return given
+    try:
+        values = tomllib.loads(config.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{config} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{config} is not a TOML file: {error}.") from error
+    Settings.of(values, str(config))
+    return values | given

@@ -1,0 +1,58 @@
+"""A progress bar for training and prediction: loss, validation scores, interactions per second, time left."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from saft.training import EpochRecord
+
+
+class Bar:
+    """Watches a training or a prediction, on standard error. Where nobody is watching, only epochs are told."""
+
+    def __init__(self, what: str = "", total: int | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[news]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(what, total=total, news="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def begins(self, epoch: int, epochs: int, targets: int) -> None:
+        self._bar.reset(self._task, total=targets, description=f"Epoch {epoch}/{epochs}", news="")
+
+    def step(self, targets: int, loss: float) -> None:
+        rate = self._bar.tasks[0].speed
+        news = f"{rate:.0f}/s " if rate else ""
+        self._bar.update(self._task, advance=targets, news=news + (f"loss {loss:.3f}" if loss else ""))
+
+    def says(self, what: str) -> None:
+        self._bar.update(self._task, news=what)
+
+    def ends(self, record: EpochRecord) -> None:
+        self._console.print(
+            f"Epoch {record.epoch:>2}: loss {record.loss:.3f}, validation Macro-F1 {record.valid_macro_f1:.1f}, "
+            f"Micro-F1 {record.valid_micro_f1:.1f}, {record.targets_per_second:.0f} interactions/s, "
+            f"{record.seconds:.0f} s",
+            highlight=False,
+        )

@@ -1,0 +1,215 @@
+"""The model against the method written out for one interaction after the other, without chunks or scatter-sums."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+import saft
+from saft.feed import Feed, Memory
+from saft.inputs import Reader
+from saft.model.batch import Batch
+from saft.model.language import NO_PLACE, LanguageModel
+from saft.model.saft import ADDED, PROXY, TEXT, SaftModel, Sizes, masked_mean
+from saft.network import HIDDEN
+from saft.settings import AS_PRINTED, Settings
+from saft.tokens import load_tokenizer
+
+N = 60
+
+
+@pytest.fixture(scope="module")
+def network():
+    return saft.demo_network(200).take(np.arange(N))
+
+
+def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
+    """An untrained model in evaluation mode, with a batch of 7 targets."""
+    torch.manual_seed(1)
+    reader = Reader(settings, load_tokenizer(settings.encoder)).learn(network)
+    inputs = reader.read(network)
+    language = LanguageModel.load(settings.encoder, settings.layers or None)
+    sizes = Sizes(
+        network.n_classes, network.n_users, network.n_items, inputs.user_vectors.shape[1], inputs.item_vectors.shape[1]
+    )
+    model = SaftModel(language, settings, sizes).eval()
+    for parameter in model.parameters():  # also what starts at zero takes part
+        if not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.1)
+    memory = None
+    if settings.remember and model.fused:
+        memory = Memory(torch.randn(N, language.n_layers - 1, 2, language.width).half())
+    feed = Feed(inputs, network.labels, network.n_classes, settings, memory)
+    seen = next(feed.prediction_passes(np.arange(7)))
+    return model, feed.batch(seen.batches[0], seen)
+
+
+def literal(model: SaftModel, batch: Batch) -> torch.Tensor:  # noqa: C901 (one formula after the other)
+    """Logits of the targets, formula by formula, with dense P and no padding."""
+    s = model.settings
+    texts = [tokens[row : row + 1, : mask[row].sum()] for tokens, mask in batch.texts for row in range(len(tokens))]
+    states = [model.language.embed(tokens, torch.ones_like(tokens)) for tokens in texts]
+    proxies = [t.mean(dim=1) for t in states]
+    user_tokens = model.node_tokens["user"](batch.user_nodes)[batch.users]
+    item_tokens = model.node_tokens["item"](batch.item_nodes)[batch.items]
+    added = []
+    for e in range(len(texts)):
+        tokens = [user_tokens[e], item_tokens[e]]
+        tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
+        if s.labels:
+            tokens.append(model.around_token(batch.around[e]))
+        added.append(torch.stack(tokens)[None])
+    levels = [ADDED] * (added[0].shape[1] - s.labels) + [PROXY] * s.labels
+
+    def run(number: int, e: int, extra: torch.Tensor) -> torch.Tensor:
+        length = states[e].shape[1]
+        whole = torch.cat([proxies[e][:, None], states[e], extra], dim=1)
+        places = torch.tensor([NO_PLACE, *range(length), *[NO_PLACE] * extra.shape[1]])
+        mine = torch.tensor([PROXY] + [TEXT] * length + levels[: extra.shape[1]]) if s.fusion == "residual" else None
+        return model.language.run_layer(number, whole, torch.ones(whole.shape[:2], dtype=torch.long), places, mine)
+
+    def keep(after: list[torch.Tensor]) -> None:
+        for e, states_after in enumerate(after):
+            proxies[e], states[e] = states_after[:, 0], states_after[:, 1 : 1 + states[e].shape[1]]
+
+    keep([run(0, e, added[e][:, :0]) for e in range(len(texts))])
+    for number, layer in enumerate(model.layers, start=1):
+        before = [torch.cat([p[:, None], t], dim=1).mean(dim=1) for p, t in zip(proxies, states, strict=True)]
+        after = [run(number, e, added[e]) for e in range(len(texts))]
+        keep(after)
+        heard = {}
+        for place, (side, nodes, own) in enumerate(
+            (("user", batch.users, user_tokens), ("item", batch.items, item_tokens))
+        ):
+            if side not in layer.messages:
+                continue
+            spoken = torch.cat([h[:, -added[0].shape[1] + place] for h in after])
+            if batch.remembered is not None:
+                spoken = torch.cat([spoken, batch.remembered[:, number - 1, place]])
+            start = spoken + s.lam * own
+            if s.labels:
+                start = start + model.label_states.weight[batch.labels]
+            same = nodes[:, None] == nodes[None]
+            if s.fusion == "residual":  # the sample of the node speaks, and everybody hears itself
+                same &= batch.speaks[side][None] | torch.eye(len(nodes), dtype=torch.bool)
+            same = same.to(start.dtype)
+            dense = same / (same.sum(dim=1, keepdim=True) + 1)
+            unit = layer.messages[side]
+            state = start
+            for _ in range(s.rounds):
+                if s.messages == "lga":
+                    state = dense @ state + s.delta * start
+                else:
+                    gate, shift = functional.silu(unit.gate(start)), functional.silu(unit.shift(start))
+                    state = unit.mix(gate * (dense @ state + s.delta * shift))
+            heard[side] = unit.norm(unit.out(state))
+        for e in range(len(texts)):
+            parts = [proxies[e], *(heard[side][e : e + 1] for side in layer.messages)]
+            if s.fusion == "paper":
+                proxies[e] = functional.relu(layer.update(torch.cat(parts, dim=1)))
+            else:
+                mixed = layer.update(torch.cat([*parts, added[e].flatten(1)], dim=1))
+                proxies[e] = proxies[e] + layer.out(functional.gelu(mixed))
+    logits = []
+    for e in batch.targets.tolist():
+        words = states[e].mean(dim=1)
+        if s.readout == "paper":
+            last = torch.cat([proxies[e][:, None], states[e]], dim=1).mean(dim=1)
+            seen = (last + before[e]) / 2
+        elif s.readout == "concat":
+            seen = torch.cat([proxies[e], words], dim=1)
+        else:
+            gate = torch.sigmoid(model.readout_gate(torch.cat([proxies[e], words], dim=1)))
+            seen = gate * proxies[e] + (1 - gate) * words
+        if s.labels:
+            seen = torch.cat([seen, batch.around[e : e + 1]], dim=1)
+        logits.append(model.head(seen))
+    return torch.cat(logits)
+
+
+VARIANTS = {
+    "product": {},
+    "as printed, lga": AS_PRINTED,
+    "as printed, gau": AS_PRINTED | {"messages": "gau"},
+    "gated readout, gau, trained nodes": {"readout": "gated", "messages": "gau", "nodes": "trained"},
+    "encoded neighbours": {"remember": False},
+    "labels under paper fusion": AS_PRINTED | {"labels": True},
+    "without user-wise messages": AS_PRINTED | {"user_messages": False},
+    "without item-wise messages": {"item_messages": False},
+    "without both": AS_PRINTED | {"user_messages": False, "item_messages": False},
+    "without distance": AS_PRINTED | {"distance": "none", "sampling": "centrality"},
+    "without centrality": AS_PRINTED | {"centrality": "none"},
+    "three rounds, other weights": {"rounds": 3, "delta": 0.4, "lam": 1.7, "labels": False},
+    "other structure": {"distance": "common_neighbours", "centrality": "sketch"},
+    "full batch": AS_PRINTED | {"full_batch": True},
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_model_is_the_method_written_out(network, tiny_settings, name):
+    model, batch = made(network, Settings.of(tiny_settings | VARIANTS[name]))
+    with torch.no_grad():
+        torch.testing.assert_close(model(batch).logits, literal(model, batch), atol=2e-5, rtol=1e-4)
+
+
+def test_under_residual_fusion_the_text_is_read_exactly_as_the_pretrained_encoder_reads_it(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings))
+    with torch.no_grad():
+        representation = model(batch).representation
+        words = torch.cat([masked_mean(model.language(tokens, mask), mask) for tokens, mask in batch.texts])[
+            batch.targets
+        ]
+    torch.testing.assert_close(representation[:, model.language.width :], words, atol=1e-5, rtol=0)
+
+
+def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings))
+    widths = batch.user_nodes.vectors.shape[1], batch.item_nodes.vectors.shape[1]
+    sizes = Sizes(network.n_classes, network.n_users, network.n_items, *widths)
+    fresh = SaftModel(model.language, model.settings, sizes).eval()
+    with torch.no_grad():
+        start = fresh(batch).logits
+        other = fresh(dataclasses.replace(batch, remembered=batch.remembered + 1)).logits
+    torch.testing.assert_close(start, other)
+
+
+def test_what_is_passed_on_depends_on_nothing_but_the_interaction_itself(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings))
+    changed = dataclasses.replace(
+        batch, remembered=batch.remembered + 1, around=batch.around + 1, labels=torch.zeros_like(batch.labels)
+    )
+    with torch.no_grad():
+        first, second = model(batch), model(changed)
+    torch.testing.assert_close(first.passed_on, second.passed_on)
+    assert (first.logits - second.logits).abs().max() > 1e-4
+
+
+def test_the_model_does_not_look_at_the_answers(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings))
+    with torch.no_grad():
+        other = model(dataclasses.replace(batch, answers=torch.full_like(batch.answers, HIDDEN)))
+        torch.testing.assert_close(other.logits, model(batch).logits, rtol=0, atol=0)
+
+
+def test_new_users_and_items_have_the_vector_kept_for_them(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings | {"nodes": "trained", "node_dropout": 1.0}))
+    tokens = model.node_tokens["user"]
+    new = dataclasses.replace(batch.user_nodes, codes=torch.zeros_like(batch.user_nodes.codes))
+    with torch.no_grad():
+        torch.testing.assert_close(tokens(new), tokens(new)[:1].expand(len(new), -1))
+        tokens.train()  # and training drops known ones to it
+        torch.testing.assert_close(tokens(batch.user_nodes), tokens(new))
+
+
+def test_text_alone_is_the_mean_of_the_encoders_states(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings | {"fusion": "none", "labels": False}))
+    with torch.no_grad():
+        words = torch.cat([masked_mean(model.language(tokens, mask), mask) for tokens, mask in batch.texts])
+        torch.testing.assert_close(model(batch).logits, model.head(words[batch.targets]))
+
+
+def test_fusing_needs_two_layers(network, tiny_settings):
+    with pytest.raises(saft.InputError, match="at least 2 layers"):
+        made(network, Settings.of(tiny_settings | {"layers": 1}))

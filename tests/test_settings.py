@@ -1,0 +1,50 @@
+"""Settings are checked where they are made; an unknown one is answered with the nearest known one."""
+
+from dataclasses import fields
+
+import pytest
+
+import saft
+from saft import structure
+from saft.sampling import WEIGHTS
+from saft.settings import AS_PRINTED, CENTRALITIES, DISTANCES, HELP, STRUCTURE_ONLY, TEXT_ONLY, Settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epocs": 3}, "has no setting 'epocs'. Did you mean 'epochs'?"),
+        ({"epochs": "3"}, "epochs has to be a whole number; got '3'"),
+        ({"epochs": True}, "epochs has to be a whole number; got True"),
+        ({"epochs": -1}, "epochs has to be at least 0; got -1"),
+        ({"dropout": 2}, "dropout has to be at least 0 and at most 0.99; got 2.0"),
+        ({"dropout": float("nan")}, "dropout has to be at least 0"),
+        ({"labels": "yes"}, "labels has to be true or false"),
+        ({"fusion": "papr"}, "fusion cannot be 'papr'. Did you mean 'paper'? Known are residual, paper, none."),
+        ({"fusion": "paper"}, "remember=True needs fusion='residual'"),
+        ({"fusion": "residual", "centrality": "none", "sampling": "centrality"}, "needs the centrality embedding"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_that_says_what_it_may_be(values, message):
+    with pytest.raises(saft.InputError) as caught:
+        Settings.of(values)
+    assert message in str(caught.value)
+
+
+def test_every_setting_has_a_line_of_help():
+    assert set(HELP) == {setting.name for setting in fields(Settings)}
+    assert all(text.endswith((".", ")")) and "\n" not in text for text in HELP.values())
+
+
+def test_the_names_are_those_that_the_other_parts_know():
+    assert set(DISTANCES) == {*structure.DISTANCES, "none"}
+    assert set(CENTRALITIES) == {*structure.CENTRALITIES, "sketch", "none"}
+    choices = {setting.name: setting.metadata["choices"] for setting in fields(Settings)}
+    assert set(choices["sampling"]) == set(WEIGHTS)
+
+
+def test_the_presets_are_valid_and_integers_are_taken_for_numbers():
+    for preset in (AS_PRINTED, TEXT_ONLY, STRUCTURE_ONLY):
+        assert Settings.of(preset).as_dict().items() >= preset.items()
+    assert Settings(delta=2).delta == 2.0
+    assert Settings().changed(rounds=3).rounds == 3
