@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 
 .PHONY: demo test check bench clean
 
-demo: $(INSTALLED)           ## generate the embedded marketplace and look at it
+demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, write a report
 	$(BIN)/saft demo
 
 test: check                  ## everything that guards the project

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from saft.assembly import Assembly
     from saft.feed import Feed
     from saft.model.saft import SaftModel
+    from saft.prediction import Tell
     from saft.training import EpochRecord, Standing, Watcher
 
 Rows = TextualInteractionNetwork | Any  # a network, or whatever saft.read takes
@@ -95,7 +96,8 @@ class SaftClassifier:
                 the settings' seed. The labels of all other rows are not looked at.
             checkpoint: file that training writes as it goes, and continues from if it is there.
         """
-        from saft.training import Trainer, predict_logits
+        from saft.prediction import predict_logits
+        from saft.training import Trainer
 
         began = time.perf_counter()
         network = network if isinstance(network, TextualInteractionNetwork) else read(network)
@@ -119,14 +121,15 @@ class SaftClassifier:
         self.report_ = self._reported(standing, logits, network.labels[valid], time.perf_counter() - began)
         return self
 
-    def predict(self, rows: Rows, watcher: Watcher | None = None) -> pl.DataFrame:
+    def predict(self, rows: Rows, tell: Tell | None = None) -> pl.DataFrame:
         """The rows as they came, with a column ``prediction`` and a column ``probability_…`` per class.
 
         Labels of the rows, if they have any, are not looked at. Rows that are known from training are recognised by
-        user, item and text; all others are joined to the known network: their users and items may be new.
+        user, item and text; all others are joined to the known network: their users and items may be new. ``tell``
+        hears how many rows are done.
         """
         rows = self._as_network(rows)
-        probabilities = self.predict_proba(rows, watcher)
+        probabilities = self.predict_proba(rows, tell)
         best = self.classes_.gather(pl.Series(probabilities.argmax(axis=1)))
         added = [best.alias("prediction")] + [
             pl.Series(f"probability_{name}", probabilities[:, place])
@@ -138,9 +141,9 @@ class SaftClassifier:
             warnings.warn(f"The columns {', '.join(replaced)} are replaced by new ones.", InputWarning, stacklevel=2)
         return frame.drop(replaced).hstack(added)
 
-    def predict_proba(self, rows: Rows, watcher: Watcher | None = None) -> np.ndarray:
+    def predict_proba(self, rows: Rows, tell: Tell | None = None) -> np.ndarray:
         """(rows, classes) calibrated probabilities; columns as in ``classes_``."""
-        return softmax(self._logits(self._as_network(rows), watcher), self.temperature_)
+        return softmax(self._logits(self._as_network(rows), tell), self.temperature_)
 
     def evaluate(self, rows: Rows) -> Scores:
         """Scores on the labelled rows among these. Their labels are hidden while they are predicted."""
@@ -153,12 +156,12 @@ class SaftClassifier:
         """Macro-F1 on the labelled rows among these, between 0 and 1."""
         return self.evaluate(rows).macro_f1
 
-    def embed(self, rows: Rows, watcher: Watcher | None = None) -> np.ndarray:
+    def embed(self, rows: Rows, tell: Tell | None = None) -> np.ndarray:
         """(rows, ·) what the model makes of words and graph before it decides; for search, clustering, other models."""
-        from saft.training import represent
+        from saft.prediction import represent, silent
 
         feed, numbers = self.feed_for(self._as_network(rows))
-        return represent(self.model_, feed, numbers, watcher)
+        return represent(self.model_, feed, numbers, tell or silent)
 
     def report(self) -> Report:
         """How training went, and how far probabilities are off before and after calibration."""
@@ -212,7 +215,7 @@ class SaftClassifier:
         Their labels are hidden. Rows that are known already keep their place; the others are read once, so that they
         are neighbours to each other as well.
         """
-        from saft.training import refresh
+        from saft.prediction import refresh
 
         self._must_be_fitted()
         rows = rows.hiding(np.arange(len(rows)))
@@ -223,11 +226,11 @@ class SaftClassifier:
         refresh(self.model_, feed, numbers[new])
         return feed, numbers
 
-    def _logits(self, rows: TextualInteractionNetwork, watcher: Watcher | None) -> np.ndarray:
-        from saft.training import predict_logits
+    def _logits(self, rows: TextualInteractionNetwork, tell: Tell | None) -> np.ndarray:
+        from saft.prediction import predict_logits, silent
 
         feed, numbers = self.feed_for(rows)
-        return predict_logits(self.model_, feed, numbers, watcher)
+        return predict_logits(self.model_, feed, numbers, tell or silent)
 
     def _as_network(self, rows: Rows) -> TextualInteractionNetwork:
         self._must_be_fitted()

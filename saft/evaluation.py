@@ -12,9 +12,9 @@ from saft.classifier import SaftClassifier
 from saft.feed import Feed
 from saft.metrics import score, softmax
 from saft.network import HIDDEN, TextualInteractionNetwork
+from saft.prediction import predict_logits
 from saft.report import ReportFacts
 from saft.tokens import tokenise
-from saft.training import predict_logits
 
 MOST_REMOVALS = 2_000  # rows that parts are removed from: enough to see what matters, on a large network
 

@@ -89,7 +89,7 @@ def predict(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None
     classifier = load_model(model)
     rows = read_columns(data, columns, labelled=False)
     with Bar("Predicting", len(rows)) as bar:
-        table = classifier.predict(rows, bar)
+        table = classifier.predict(rows, bar.advance)
     write_table(table, out)
     counts = table["prediction"].cast(str).value_counts().sort("count", descending=True)
     found = ", ".join(f"{name} {count:,}" for name, count in counts.iter_rows())
@@ -129,7 +129,7 @@ def embed(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
     classifier = load_model(model)
     rows = read_columns(data, columns, labelled=False)
     with Bar("Embedding", len(rows)) as bar:
-        vectors = classifier.embed(rows, bar)
+        vectors = classifier.embed(rows, bar.advance)
     if out.suffix.lower() == ".npy":
         with replacing(out) as temporary, temporary.open("wb") as file:
             np.save(file, vectors, allow_pickle=False)

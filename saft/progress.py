@@ -42,9 +42,11 @@ class Bar:
         self._bar.reset(self._task, total=targets, description=f"Epoch {epoch}/{epochs}", news="")
 
     def step(self, targets: int, loss: float) -> None:
+        self.advance(targets, f" loss {loss:.3f}" if loss else "")
+
+    def advance(self, rows: int, news: str = "") -> None:
         rate = self._bar.tasks[0].speed
-        news = f"{rate:.0f}/s " if rate else ""
-        self._bar.update(self._task, advance=targets, news=news + (f"loss {loss:.3f}" if loss else ""))
+        self._bar.update(self._task, advance=rows, news=(f"{rate:.0f}/s" if rate else "") + news)
 
     def says(self, what: str) -> None:
         self._bar.update(self._task, news=what)
@@ -55,4 +57,5 @@ class Bar:
             f"Micro-F1 {record.valid_micro_f1:.1f}, {record.targets_per_second:.0f} interactions/s, "
             f"{record.seconds:.0f} s",
             highlight=False,
+            soft_wrap=True,
         )

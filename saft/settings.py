@@ -34,7 +34,7 @@ class Settings:
     distance: str = _setting("distance", "What says how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "What says how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Dimensions of each of the two.", least=1)
-    nodes: str = _setting("trained", "Vectors of users and items.", ("trained", "gaussian"))
+    nodes: str = _setting("gaussian", "Vectors of users and items.", ("trained", "gaussian"))
     node_dim: int = _setting(64, "Dimensions of these vectors.", least=1)
     node_dropout: float = _setting(0.2, "How often training treats a known user or item as a new one.", most=1)
     labels: bool = _setting(True, "Let an interaction see the known labels of its neighbours, never its own.")

@@ -1,4 +1,4 @@
-"""A model as a folder: weights, settings, encoder, tokenizer, structure and the known interactions. No pickle.
+"""A model as a folder: weights, settings, encoder, tokenizer, structure and the known interactions.
 
 The folder appears whole or not at all: it is written beside its place and moved there at the end. ``model.json`` names
 every file with its sha256, so that a folder that lost or mixed up files is noticed when it is loaded.
@@ -135,7 +135,7 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
         reader.structure.restore(load_arrays(folder / STRUCTURE))
     assembly = Assembly.of(settings, network, reader, _encoder(folder, settings))
     assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
-    assembly.model.eval()
+    assembly.model.train(False)
     if assembly.memory is not None:
         assembly.memory.states = read_safetensors(folder / MEMORY)[0]["states"]
     return assembly, facts["learnt"]

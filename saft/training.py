@@ -18,17 +18,15 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from saft.errors import InputError
-from saft.feed import Feed, Memory
+from saft.feed import Feed
 from saft.metrics import macro_f1, micro_f1
 from saft.model.batch import Batch
-from saft.network import HIDDEN
+from saft.objective import class_weights, loss_of, parameter_groups, rate
+from saft.prediction import predict_logits, refresh
 from saft.settings import Settings
 from saft.writing import replacing
-
-FOCUS = 2.0  # γ of the focal loss
 
 
 class Watcher(Protocol):
@@ -130,7 +128,7 @@ class Trainer:
         if self.feed.memory is not None:
             self.watcher.says("Reading all interactions with the final weights")
             refresh(self.model, self.feed, np.arange(len(self.feed.inputs)))
-        self.model.eval()
+        self.model.train(False)
         return self.standing
 
     def _is_stuck(self) -> bool:
@@ -277,90 +275,3 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} cannot be read ({error}). Is the file complete?") from error
-
-
-def parameter_groups(model: nn.Module, settings: Settings) -> list[dict[str, Any]]:
-    """Pretrained and new parameters learn at rates of their own; biases and norms do not decay."""
-    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            groups.setdefault((name.startswith("language."), parameter.ndim > 1), []).append(parameter)
-    return [
-        {
-            "params": parameters,
-            "lr": settings.learning_rate if pretrained else settings.new_rate,
-            "weight_decay": settings.weight_decay if decays else 0.0,
-        }
-        for (pretrained, decays), parameters in groups.items()
-    ]
-
-
-def rate(done: int, total: int, warmup: float) -> float:
-    """Share of the learning rate at this step: up from 0 while warming up, then down to 0 at the end."""
-    rising = warmup * total
-    if done < rising:
-        return (done + 1) / (rising + 1)
-    return max((total - done) / max(total - rising, 1), 0.0)
-
-
-def class_weights(labels: np.ndarray, n_classes: int) -> Tensor:
-    """As if every class had as many rows: rows / (classes · rows of the class)."""
-    counts = np.bincount(labels[labels != HIDDEN], minlength=n_classes)
-    return torch.tensor(counts.sum() / (n_classes * np.maximum(counts, 1)), dtype=torch.float32)
-
-
-def loss_of(logits: Tensor, answers: Tensor, kind: str, weights: Tensor | None = None) -> Tensor:
-    """Mean over targets. ``paper``: Σ_k −y log p − (1 − y) log(1 − p); ``focal``: −(1 − p)^γ log p."""
-    if kind == "cross_entropy":
-        return functional.cross_entropy(logits, answers, weights)
-    logs = functional.log_softmax(logits, dim=1)
-    own = logs.gather(1, answers[:, None])[:, 0]
-    if kind == "focal":
-        losses = -((1 - own.exp()) ** FOCUS) * own
-    else:
-        others = torch.log1p(-logs.exp().clamp(max=1 - 1e-6))
-        losses = -(own + others.sum(dim=1) - others.gather(1, answers[:, None])[:, 0])
-    if weights is None:
-        return losses.mean()
-    weighed = weights.to(losses.device)[answers]
-    return (losses * weighed).sum() / weighed.sum()
-
-
-@torch.inference_mode()
-def predict_logits(model: nn.Module, feed: Feed, rows: np.ndarray, watcher: Watcher | None = None) -> np.ndarray:
-    """(rows, classes) of these rows, in their order."""
-    return _collected(model, feed, rows, "logits", watcher)
-
-
-@torch.inference_mode()
-def represent(model: nn.Module, feed: Feed, rows: np.ndarray, watcher: Watcher | None = None) -> np.ndarray:
-    """(rows, ·) what the head sees of these rows."""
-    return _collected(model, feed, rows, "representation", watcher)
-
-
-def _collected(model: nn.Module, feed: Feed, rows: np.ndarray, what: str, watcher: Watcher | None) -> np.ndarray:
-    device = next(model.parameters()).device
-    distinct, place = np.unique(rows, return_inverse=True)
-    result = np.zeros((len(distinct), feed.n_classes), dtype=np.float32)
-    model.eval()
-    for seen in feed.prediction_passes(distinct):
-        for targets in seen.batches:
-            values = getattr(model(feed.batch(targets, seen).to(device)), what).cpu().numpy()
-            if result.shape[1] != values.shape[1]:
-                result = np.zeros((len(distinct), values.shape[1]), dtype=np.float32)
-            result[np.searchsorted(distinct, targets)] = values
-            if watcher is not None:
-                watcher.step(len(targets), 0.0)
-    return result[place]
-
-
-@torch.inference_mode()
-def refresh(model: nn.Module, feed: Feed, rows: np.ndarray) -> None:
-    """Remember anew what these interactions pass on."""
-    memory: Memory | None = feed.memory
-    if memory is None or not len(rows):
-        return
-    device = next(model.parameters()).device
-    model.eval()
-    for batch in feed.reading_batches(rows):
-        memory.store(batch.rows, model(batch.to(device)).passed_on)

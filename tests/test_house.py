@@ -13,18 +13,27 @@ import saft
 ROOT = Path(__file__).parents[1]
 # From the ground up: a module may import from the ones before it, never from the ones behind it.
 ORDER = [
-    "errors", "writing", "coding", "columns", "times", "diagnosis", "files", "summary", "picture", "network",
-    "attributes", "reading", "splits", "marketplace_texts", "marketplace", "backbones",
+    "errors", "settings", "writing", "coding", "columns", "times", "diagnosis", "files", "summary", "picture",
+    "network", "attributes", "reading", "joining", "splits", "metrics", "report", "marketplace_texts", "marketplace",
+    "backbones", "tokens", "nodes", "known_labels",
     "structure.bipartite", "structure.solvers", "structure.interface", "structure.distance", "structure.centrality",
-    "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "sampling",
-    "model.language", "model.interaction_attention", "model", "cli",
+    "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "structure.record",
+    "sampling", "inputs",
+    "model.language", "model.interaction_attention", "model.batch", "model.saft", "model",
+    "feed", "objective", "prediction", "training", "assembly", "storage", "classifier", "evaluation",
+    "tuning", "demonstration",
+    "console", "progress", "flags", "model_commands", "cli",
 ]  # fmt: skip
 # Modules whose tests stand under the name of what they serve.
 TESTED_IN = {
     "errors": "test_bad_input", "columns": "test_bad_input", "diagnosis": "test_bad_input", "files": "test_reading",
     "attributes": "test_reading", "picture": "test_summary", "marketplace_texts": "test_marketplace",
     "structure.bipartite": "structure/test_distance", "structure.interface": "structure/test_distance",
-    "structure": "structure/test_alternatives", "model": "model/test_language",
+    "structure": "structure/test_alternatives", "model": "model/test_language", "model.batch": "model/test_saft",
+    "objective": "test_training", "prediction": "test_classifier", "assembly": "test_classifier",
+    "storage": "test_classifier", "tuning": "test_model_commands",
+    "demonstration": "test_learning", "console": "test_cli", "progress": "test_model_commands",
+    "flags": "test_model_commands",
 }  # fmt: skip
 
 

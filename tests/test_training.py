@@ -14,8 +14,9 @@ import torch
 
 import saft
 from saft.classifier import SaftClassifier
+from saft.objective import class_weights, loss_of, parameter_groups, rate
 from saft.settings import Settings
-from saft.training import Silence, class_weights, loss_of, parameter_groups, rate, read_safetensors
+from saft.training import Silence, read_safetensors
 
 N = 240
 

@@ -46,7 +46,7 @@ def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     return model, feed.batch(seen.batches[0], seen)
 
 
-def literal(model: SaftModel, batch: Batch) -> torch.Tensor:  # noqa: C901 (one formula after the other)
+def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     """Logits of the targets, formula by formula, with dense P and no padding."""
     s = model.settings
     texts = [tokens[row : row + 1, : mask[row].sum()] for tokens, mask in batch.texts for row in range(len(tokens))]
@@ -79,32 +79,8 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:  # noqa: C901 (one 
         before = [torch.cat([p[:, None], t], dim=1).mean(dim=1) for p, t in zip(proxies, states, strict=True)]
         after = [run(number, e, added[e]) for e in range(len(texts))]
         keep(after)
-        heard = {}
-        for place, (side, nodes, own) in enumerate(
-            (("user", batch.users, user_tokens), ("item", batch.items, item_tokens))
-        ):
-            if side not in layer.messages:
-                continue
-            spoken = torch.cat([h[:, -added[0].shape[1] + place] for h in after])
-            if batch.remembered is not None:
-                spoken = torch.cat([spoken, batch.remembered[:, number - 1, place]])
-            start = spoken + s.lam * own
-            if s.labels:
-                start = start + model.label_states.weight[batch.labels]
-            same = nodes[:, None] == nodes[None]
-            if s.fusion == "residual":  # the sample of the node speaks, and everybody hears itself
-                same &= batch.speaks[side][None] | torch.eye(len(nodes), dtype=torch.bool)
-            same = same.to(start.dtype)
-            dense = same / (same.sum(dim=1, keepdim=True) + 1)
-            unit = layer.messages[side]
-            state = start
-            for _ in range(s.rounds):
-                if s.messages == "lga":
-                    state = dense @ state + s.delta * start
-                else:
-                    gate, shift = functional.silu(unit.gate(start)), functional.silu(unit.shift(start))
-                    state = unit.mix(gate * (dense @ state + s.delta * shift))
-            heard[side] = unit.norm(unit.out(state))
+        spoken = [torch.cat([h[:, place - added[0].shape[1]] for h in after]) for place in (0, 1)]
+        heard = literal_messages(model, number, batch, spoken, (user_tokens, item_tokens))
         for e in range(len(texts)):
             parts = [proxies[e], *(heard[side][e : e + 1] for side in layer.messages)]
             if s.fusion == "paper":
@@ -112,21 +88,52 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:  # noqa: C901 (one 
             else:
                 mixed = layer.update(torch.cat([*parts, added[e].flatten(1)], dim=1))
                 proxies[e] = proxies[e] + layer.out(functional.gelu(mixed))
-    logits = []
-    for e in batch.targets.tolist():
-        words = states[e].mean(dim=1)
-        if s.readout == "paper":
-            last = torch.cat([proxies[e][:, None], states[e]], dim=1).mean(dim=1)
-            seen = (last + before[e]) / 2
-        elif s.readout == "concat":
-            seen = torch.cat([proxies[e], words], dim=1)
-        else:
-            gate = torch.sigmoid(model.readout_gate(torch.cat([proxies[e], words], dim=1)))
-            seen = gate * proxies[e] + (1 - gate) * words
+    return torch.cat(
+        [literal_answer(model, batch, e, proxies[e], states[e], before[e]) for e in batch.targets.tolist()]
+    )
+
+
+def literal_messages(model, number, batch, spoken, node_tokens) -> dict[str, torch.Tensor]:
+    """side → û of every interaction, with the dense P."""
+    s, layer, heard = model.settings, model.layers[number - 1], {}
+    for place, (side, nodes) in enumerate((("user", batch.users), ("item", batch.items))):
+        if side not in layer.messages:
+            continue
+        start = spoken[place]
+        if batch.remembered is not None:
+            start = torch.cat([start, batch.remembered[:, number - 1, place]])
+        start = start + s.lam * node_tokens[place]
         if s.labels:
-            seen = torch.cat([seen, batch.around[e : e + 1]], dim=1)
-        logits.append(model.head(seen))
-    return torch.cat(logits)
+            start = start + model.label_states.weight[batch.labels]
+        same = nodes[:, None] == nodes[None]
+        if s.fusion == "residual":  # the sample of the node speaks, and everybody hears itself
+            same &= batch.speaks[side][None] | torch.eye(len(nodes), dtype=torch.bool)
+        dense = same.to(start.dtype) / (same.sum(dim=1, keepdim=True) + 1)
+        unit = layer.messages[side]
+        state = start
+        for _ in range(s.rounds):
+            if s.messages == "lga":
+                state = dense @ state + s.delta * start
+            else:
+                gate, shift = functional.silu(unit.gate(start)), functional.silu(unit.shift(start))
+                state = unit.mix(gate * (dense @ state + s.delta * shift))
+        heard[side] = unit.norm(unit.out(state))
+    return heard
+
+
+def literal_answer(model, batch, e, proxy, states, before) -> torch.Tensor:
+    """Logits of interaction e from its last layer and the mean of the one before."""
+    words = states.mean(dim=1)
+    if model.settings.readout == "paper":
+        seen = (torch.cat([proxy[:, None], states], dim=1).mean(dim=1) + before) / 2
+    elif model.settings.readout == "concat":
+        seen = torch.cat([proxy, words], dim=1)
+    else:
+        gate = torch.sigmoid(model.readout_gate(torch.cat([proxy, words], dim=1)))
+        seen = gate * proxy + (1 - gate) * words
+    if model.settings.labels:
+        seen = torch.cat([seen, batch.around[e : e + 1]], dim=1)
+    return model.head(seen)
 
 
 VARIANTS = {

@@ -1,0 +1,56 @@
+"""What a model answers about rows of a feed, and what it passes on about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from saft.feed import Feed, Memory
+
+Tell = Callable[[int], None]  # hears how many rows are done
+
+
+def silent(done: int) -> None:
+    """Nobody is told."""
+
+
+@torch.inference_mode()
+def predict_logits(model: nn.Module, feed: Feed, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
+    """(rows, classes) of these rows, in their order."""
+    return _collected(model, feed, rows, "logits", tell)
+
+
+@torch.inference_mode()
+def represent(model: nn.Module, feed: Feed, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
+    """(rows, ·) what the head sees of these rows."""
+    return _collected(model, feed, rows, "representation", tell)
+
+
+def _collected(model: nn.Module, feed: Feed, rows: np.ndarray, what: str, tell: Tell) -> np.ndarray:
+    device = next(model.parameters()).device
+    distinct, place = np.unique(rows, return_inverse=True)
+    result = np.zeros((len(distinct), feed.n_classes), dtype=np.float32)
+    model.train(False)
+    for seen in feed.prediction_passes(distinct):
+        for targets in seen.batches:
+            values = getattr(model(feed.batch(targets, seen).to(device)), what).cpu().numpy()
+            if result.shape[1] != values.shape[1]:
+                result = np.zeros((len(distinct), values.shape[1]), dtype=np.float32)
+            result[np.searchsorted(distinct, targets)] = values
+            tell(len(targets))
+    return result[place]
+
+
+@torch.inference_mode()
+def refresh(model: nn.Module, feed: Feed, rows: np.ndarray) -> None:
+    """Remember anew what these interactions pass on."""
+    memory: Memory | None = feed.memory
+    if memory is None or not len(rows):
+        return
+    device = next(model.parameters()).device
+    model.train(False)
+    for batch in feed.reading_batches(rows):
+        memory.store(batch.rows, model(batch.to(device)).passed_on)
