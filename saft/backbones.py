@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from saft.errors import InputError
 
@@ -25,6 +26,19 @@ def find_backbone(name: str) -> str:
     if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.txt")):
         raise InputError(f"{folder} holds an encoder without its tokenizer; save the tokenizer into the same folder.")
     return str(folder)
+
+
+def open_backbone(loader: Any, name: str) -> Any:
+    """What ``loader`` (a class with ``from_pretrained``) makes of this name, or an error that says what to do."""
+    found = find_backbone(name)
+    try:
+        return loader.from_pretrained(found)
+    except (OSError, ValueError) as error:  # what transformers raises for an unknown name, a lost file, no network
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"The encoder {name!r} cannot be loaded: {reason} Choose minilm, a folder with an encoder and its "
+            "tokenizer, or a name on the model hub (and be online the first time)."
+        ) from error
 
 
 @cache

@@ -103,6 +103,8 @@ class SaftClassifier:
         network = network if isinstance(network, TextualInteractionNetwork) else read(network)
         train, valid = self._parts(network, train, valid)
         others = np.setdiff1d(np.arange(len(network)), np.concatenate([train, valid]))
+        if watcher is not None:
+            watcher.says("Tokenising texts, computing structure")
         self._assembly = self._assembled(network.hiding(others))
         feed = self._assembly.feed(self.network_.hiding(valid))
         trainer = Trainer(

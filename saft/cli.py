@@ -66,7 +66,7 @@ def inspect(
 
 @app.command()
 def demo(
-    size: Annotated[int, typer.Option(help="Number of interactions.")] = 3000,
+    size: Annotated[int, typer.Option(help="Number of interactions.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same network and the same models.")] = 0,
     labels: Annotated[str, typer.Option(help="trust (genuine, spam, suspicious) or rating (1 to 5 stars).")] = "trust",
     out: Annotated[Path, typer.Option(help="Folder for table, picture and model.")] = Path("saft-demo"),

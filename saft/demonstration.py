@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from saft.training import Watcher
 
 # Small enough for two cores: two of the encoder's six layers, the texts are short anyway.
-SMALL = {"layers": 2, "max_length": 32, "epochs": 4}
+SMALL = {"layers": 2, "max_length": 32, "epochs": 4, "learning_rate": 3e-4}
 CONTESTANTS: dict[str, dict[str, Any]] = {
     "text only": TEXT_ONLY,
     "structure only": STRUCTURE_ONLY,

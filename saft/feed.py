@@ -23,7 +23,7 @@ from saft.sampling import Neighbours, all_neighbours, batch_rows, neighbour_weig
 from saft.settings import Settings
 
 NARROWER = 0.75  # a chunk ends where texts get shorter than this share of its longest
-SMALLEST_CHUNK = 4
+SMALLEST_CHUNK = 12
 PREDICTED_AT_ONCE = 128
 
 

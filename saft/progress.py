@@ -17,6 +17,7 @@ class Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._console = Console(stderr=True)
+        self._best = 0.0
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -39,7 +40,10 @@ class Bar:
         self._bar.stop()
 
     def begins(self, epoch: int, epochs: int, targets: int) -> None:
-        self._bar.reset(self._task, total=targets, description=f"Epoch {epoch}/{epochs}", news="")
+        # Over all epochs, so that the time left is that of the whole training.
+        done, total = (epoch - 1) * targets, epochs * targets
+        best = f", best validation Macro-F1 {self._best:.1%}" if epoch > 1 else ""
+        self._bar.update(self._task, completed=done, total=total, description=f"Epoch {epoch}/{epochs}{best}", news="")
 
     def step(self, targets: int, loss: float) -> None:
         self.advance(targets, f" loss {loss:.3f}" if loss else "")
@@ -52,9 +56,10 @@ class Bar:
         self._bar.update(self._task, news=what)
 
     def ends(self, record: EpochRecord) -> None:
+        self._best = max(self._best, record.valid_macro_f1)
         self._console.print(
-            f"Epoch {record.epoch:>2}: loss {record.loss:.3f}, validation Macro-F1 {record.valid_macro_f1:.1f}, "
-            f"Micro-F1 {record.valid_micro_f1:.1f}, {record.targets_per_second:.0f} interactions/s, "
+            f"Epoch {record.epoch:>2}: loss {record.loss:.3f}, validation Macro-F1 {record.valid_macro_f1:.1%}, "
+            f"Micro-F1 {record.valid_micro_f1:.1%}, {record.targets_per_second:.0f} interactions/s, "
             f"{record.seconds:.0f} s",
             highlight=False,
             soft_wrap=True,

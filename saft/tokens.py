@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from saft.backbones import find_backbone
+from saft.backbones import open_backbone
 
 TEXTS_AT_ONCE = 2_000
 
@@ -59,7 +59,7 @@ def load_tokenizer(name: str) -> Any:
     """The tokenizer that belongs to this encoder."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(find_backbone(name))
+    return open_backbone(AutoTokenizer, name)
 
 
 def tokenise(

@@ -51,7 +51,7 @@ class Silence:
 class EpochRecord:
     epoch: int  # from 1
     loss: float
-    valid_macro_f1: float
+    valid_macro_f1: float  # between 0 and 1
     valid_micro_f1: float
     seconds: float
     targets_per_second: float
@@ -201,7 +201,7 @@ class Trainer:
         scores = (0.0, 0.0)
         if len(self.valid):
             predicted, classes = predict_logits(self.model, self.feed, self.valid).argmax(axis=1), self.feed.n_classes
-            scores = tuple(100 * f1(self.valid_labels, predicted, classes) for f1 in (macro_f1, micro_f1))  # type: ignore[assignment]
+            scores = tuple(f1(self.valid_labels, predicted, classes) for f1 in (macro_f1, micro_f1))  # type: ignore[assignment]
         seconds = standing.seconds
         record = EpochRecord(
             standing.epoch + 1,

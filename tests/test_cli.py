@@ -21,7 +21,7 @@ def test_help_lists_the_commands_without_loading_anything_heavy():
 
 
 def test_demo_writes_a_table_and_a_picture_that_inspect_can_read(tmp_path):
-    made = run("demo", "--size", 400, "--seed", 3, folder=tmp_path)
+    made = run("demo", "--size", 400, "--seed", 3, "--no-train", folder=tmp_path)
     assert made.returncode == 0
     assert made.stderr == ""
     assert "suspicious" in made.stdout

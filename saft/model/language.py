@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saft.backbones import find_backbone
+from saft.backbones import open_backbone
 from saft.errors import InputError
 
 NO_PLACE = -1  # position of an added token
@@ -57,7 +57,7 @@ class LanguageModel(nn.Module):
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        return cls(AutoModel.from_pretrained(find_backbone(name)), layers)
+        return cls(open_backbone(AutoModel, name), layers)
 
     @property
     def longest_text(self) -> int:
