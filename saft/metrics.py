@@ -111,7 +111,9 @@ def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """The temperature under which softmax(logits / T) makes ``labels`` most likely; 1.0 when there are no rows.
 
-    Dividing by a positive number changes no prediction, only how sure it is.
+    Dividing by a positive number changes no prediction, only how sure it is. As in Platt's scaling, a truth that n rows
+    support counts for 1 − 1/(n + 2) only, the rest for the other classes: a handful of right predictions is no reason
+    to be certain.
     """
     from scipy.optimize import minimize_scalar
 
@@ -119,9 +121,12 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     if not len(labels):
         return 1.0
 
+    doubt = 1 / (len(labels) + 2)
+    truth = np.full(logits.shape, doubt / max(logits.shape[1] - 1, 1))
+    truth[np.arange(len(labels)), labels] = 1 - doubt
+
     def negative_log_likelihood(log_temperature: float) -> float:
-        likelihoods = _log_softmax(logits, float(np.exp(log_temperature)))
-        return -float(likelihoods[np.arange(len(labels)), labels].mean())
+        return -float((truth * _log_softmax(logits, float(np.exp(log_temperature)))).sum(axis=1).mean())
 
     bounds = tuple(np.log(TEMPERATURES))
     found = minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-6})

@@ -171,7 +171,7 @@ class SaftModel(nn.Module):
         masks = [mask for _, mask in batch.texts]
         if not self.fused:
             return self._read_text_alone(batch, texts, masks)
-        proxy = torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
+        proxy = means(texts, masks)
         nodes = {
             "user": (batch.users, len(batch.user_nodes), batch.speaks.get("user")),
             "item": (batch.items, len(batch.item_nodes), batch.speaks.get("item")),
@@ -247,20 +247,13 @@ class SaftModel(nn.Module):
         paper: the mean over [p; t] of the last two layers. There the proxy is one token among many; concat and gated
         keep it apart from the mean over the text.
         """
-        proxy, texts = last
+        proxy, words = last[0], means(last[1], masks)
         if self.settings.readout == "paper":
-            with_proxy = [functional.pad(mask, (1, 0), value=1) for mask in masks]
-            means = [
-                torch.cat(
-                    [
-                        masked_mean(torch.cat([first[:, None], states], dim=1), mask)
-                        for first, states, mask in zip(torch.split(p, [len(s) for s in t]), t, with_proxy, strict=True)
-                    ]
-                )
-                for p, t in (last, before)
+            lengths = torch.cat([mask.sum(dim=1, keepdim=True) for mask in masks])
+            over_all = [
+                (p + lengths * w) / (lengths + 1) for p, w in ((proxy, words), (before[0], means(before[1], masks)))
             ]
-            return ((means[0] + means[1]) / 2)[batch.targets]
-        words = torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
+            return ((over_all[0] + over_all[1]) / 2)[batch.targets]
         both = torch.cat([proxy, words], dim=1)[batch.targets]
         if self.settings.readout == "concat":
             return both
@@ -268,12 +261,9 @@ class SaftModel(nn.Module):
         return gate * proxy[batch.targets] + (1 - gate) * words[batch.targets]
 
     def _read_text_alone(self, batch: Batch, texts: list[Tensor], masks: list[Tensor]) -> Output:
-        means = []
-        for states, mask in zip(texts, masks, strict=True):
-            for number in range(self.language.n_layers):
-                states = self.language.run_layer(number, states, mask)
-            means.append(masked_mean(states, mask))
-        words = torch.cat(means)
+        for number in range(self.language.n_layers):
+            texts = [self.language.run_layer(number, *chunk) for chunk in zip(texts, masks, strict=True)]
+        words = means(texts, masks)
         return self._answer(batch, words[batch.targets], words.new_empty(len(words), 0, 2, words.shape[1]))
 
     def _answer(self, batch: Batch, representation: Tensor, passed_on: Tensor) -> Output:
@@ -287,3 +277,8 @@ def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
     """(texts, width) mean over the tokens that are there; padding does not count."""
     there = mask.to(states.dtype)[:, :, None]
     return (states * there).sum(dim=1) / there.sum(dim=1)
+
+
+def means(texts: list[Tensor], masks: list[Tensor]) -> Tensor:
+    """(read, width) masked means of all chunks."""
+    return torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
