@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-all check bench clean
 
 demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, write a report
 	$(BIN)/saft demo
 
 test: check                  ## everything that guards the project
 	$(BIN)/python -m pytest
+
+test-all: check              ## the same and what takes minutes
+	$(BIN)/python -m pytest -m ""
 
 check: $(INSTALLED)          ## lint, format, types
 	$(BIN)/ruff check .

@@ -21,11 +21,11 @@ def mean_score(network, seeds, settings) -> float:
 
 @pytest.mark.slow
 def test_on_the_embedded_network_saft_beats_the_same_encoder_on_text_alone_by_five_points():
-    network, settings = saft.demo_network(1000), SMALL | {"epochs": 3}
+    network, settings = saft.demo_network(800), SMALL | {"epochs": 3}
     assert mean_score(network, (0, 1), settings) > mean_score(network, (0, 1), settings | TEXT_ONLY) + 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "margin"), [("rotten_tomatoes", 1)])
 def test_on_a_sample_of_a_real_network_saft_beats_text_alone(shared_data, name, margin):
     network = saft.read(shared_data / f"{name}.parquet")
