@@ -10,6 +10,7 @@ import polars as pl
 import saft
 from saft.classifier import SaftClassifier
 from saft.feed import Feed
+from saft.inputs import Inputs
 from saft.metrics import score, softmax
 from saft.network import HIDDEN, TextualInteractionNetwork
 from saft.prediction import predict_logits
@@ -66,8 +67,8 @@ def _variants(classifier: SaftClassifier, whole: Feed, numbers: np.ndarray) -> d
     """Feeds in which these rows lack something that the model would see."""
     settings, inputs = whole.settings, whole.inputs
 
-    def feed(inputs: object = inputs, labels: np.ndarray = whole.labels, alone: bool = False) -> Feed:
-        return Feed(inputs, labels, whole.n_classes, settings, whole.memory, alone)  # type: ignore[arg-type]
+    def feed(inputs: Inputs = inputs, labels: np.ndarray = whole.labels, alone: bool = False) -> Feed:
+        return Feed(inputs, labels, whole.n_classes, settings, whole.memory, alone)
 
     variants = {}
     if settings.words:

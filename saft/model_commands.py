@@ -15,15 +15,12 @@ from saft.flags import COLUMNS, SETTINGS, Data, Model, settings_from, taking
 from saft.settings import Settings
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from saft.classifier import SaftClassifier
     from saft.metrics import Scores
     from saft.network import TextualInteractionNetwork
     from saft.splits import Split
 
 Out = Annotated[Path, typer.Option(help="File to write; its ending decides the format.", show_default=False)]
-RUNNING = "checkpoint.safetensors"
 
 
 @taking("columns", COLUMNS)
@@ -62,6 +59,7 @@ def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, par
     from saft.evaluation import report_facts
     from saft.metrics import score
     from saft.report import write_card, write_report
+    from saft.storage import CHECKPOINT
 
     with busy("Writing the report"):
         facts = report_facts(classifier, rows, part, title)
@@ -69,8 +67,8 @@ def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, par
     def also(folder: Path) -> None:
         write_report(folder / "report.html", facts)
         write_card(folder / "README.md", facts)
-        if classifier.report().interrupted and (out / RUNNING).is_file():
-            shutil.copy2(out / RUNNING, folder / RUNNING)
+        if classifier.report().interrupted and (out / CHECKPOINT).is_file():
+            shutil.copy2(out / CHECKPOINT, folder / CHECKPOINT)
 
     with busy(f"Saving {out}"):
         classifier.save(out, also)
@@ -170,10 +168,10 @@ def show_scores(scores: Scores, classes: list[str], title: str) -> None:
 
 def _refuse_to_lose(out: Path, resume: bool, overwrite: bool) -> None:
     """Nothing that took hours is replaced by a slip of the hand."""
-    from saft.storage import is_model, refuse_foreign
+    from saft.storage import CHECKPOINT, is_model, refuse_foreign
 
     refuse_foreign(out)
-    running = (out / RUNNING).is_file()
+    running = (out / CHECKPOINT).is_file()
     if resume and not running:
         raise InputError(f"There is no interrupted training in {out} to continue: run the command without --resume.")
     if not (resume or overwrite):
@@ -213,14 +211,14 @@ def _fitted(
 ) -> SaftClassifier:
     from saft.classifier import SaftClassifier
     from saft.progress import Bar
+    from saft.storage import CHECKPOINT
 
-    checkpoint = out / RUNNING
+    checkpoint = out / CHECKPOINT
     if not resume:
         checkpoint.unlink(missing_ok=True)
-    seen: np.ndarray = parts.test
     with Bar() as bar:
         return SaftClassifier(**chosen).fit(
-            network.hiding(seen), parts.train, parts.valid, checkpoint=checkpoint, watcher=bar
+            network.hiding(parts.test), parts.train, parts.valid, checkpoint=checkpoint, watcher=bar
         )
 
 

@@ -50,11 +50,21 @@ def save(
             new.mkdir()
             _write(assembly, new, learnt)
             also(new)
-            if folder.exists():
-                folder.rename(Path(temporary) / "old")
-            new.rename(folder)
+            _swap(new, folder, Path(temporary) / "old")
     except OSError as error:
         raise InputError(f"Cannot write the model to {folder}: {error.strerror or error}.") from error
+
+
+def _swap(new: Path, folder: Path, old: Path) -> None:
+    """Put ``new`` in the place of ``folder``; if that fails, what was there is there again."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -152,13 +152,9 @@ class Trainer:
                 self._save(self.checkpoint)
                 saved = time.perf_counter()
         self._close(read)
-        standing.epoch, standing.step, standing.losses, standing.targets, standing.seconds = (
-            standing.epoch + 1,
-            0,
-            0.0,
-            0,
-            0.0,
-        )
+        standing.epoch += 1
+        standing.step = standing.targets = 0
+        standing.losses = standing.seconds = 0.0
         if self.checkpoint is not None:
             self._save(self.checkpoint)
 

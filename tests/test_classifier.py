@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -277,6 +278,23 @@ def test_saving_replaces_a_model_but_nothing_else(fitted, tmp_path):
         fitted.save(tmp_path / "new", also=fails)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
     assert (tmp_path / "other" / "letter.txt").read_text() == "mine"
+
+
+def test_a_model_that_cannot_be_replaced_stays_where_it_was(fitted, tmp_path, monkeypatch):
+    fitted.save(tmp_path / "model")
+    before = (tmp_path / "model" / "model.json").read_text()
+    rename = Path.rename
+
+    def full(path, target):
+        if path.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(saft.InputError, match="No space left on device"):
+        fitted.save(tmp_path / "model")
+    assert (tmp_path / "model" / "model.json").read_text() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_settings_can_be_read_and_changed_as_in_scikit_learn():
