@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from saft.errors import InputError
 from saft.feed import Feed, Memory
 from saft.inputs import Inputs, Reader
+from saft.model.interaction_model import InteractionModel, Sizes
 from saft.model.language import LanguageModel
-from saft.model.saft import SaftModel, Sizes
+from saft.model.saft import SaftModel
 from saft.network import TextualInteractionNetwork
 from saft.settings import Settings
 
@@ -21,21 +22,26 @@ class Assembly:
     network: TextualInteractionNetwork
     reader: Reader
     inputs: Inputs
-    model: SaftModel
+    model: InteractionModel
     memory: Memory | None
 
     @classmethod
     def of(
-        cls, settings: Settings, network: TextualInteractionNetwork, reader: Reader, language: LanguageModel
+        cls,
+        settings: Settings,
+        network: TextualInteractionNetwork,
+        reader: Reader,
+        language: LanguageModel,
+        build: type[InteractionModel] = SaftModel,
     ) -> Assembly:
         if settings.max_length > language.longest_text:
             raise InputError(f"The encoder reads at most {language.longest_text} tokens; got {settings.max_length=}.")
         inputs = reader.read(network)
         vectors = inputs.user_vectors.shape[1], inputs.item_vectors.shape[1]
-        model = SaftModel(language, settings, Sizes(network.n_classes, network.n_users, network.n_items, *vectors))
+        model = build(language, settings, Sizes(network.n_classes, network.n_users, network.n_items, *vectors))
         memory = None
-        if settings.remember and not settings.full_batch and model.fused:
-            memory = Memory.empty(len(network), language.n_layers - 1, language.width)
+        if settings.remember and not settings.full_batch and model.passes_on:
+            memory = Memory.empty(len(network), *model.passes_on)
         return cls(settings, network, reader, inputs, model, memory)
 
     def feed(self, network: TextualInteractionNetwork | None = None) -> Feed:

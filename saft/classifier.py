@@ -25,7 +25,7 @@ from saft.tokens import load_tokenizer
 if TYPE_CHECKING:
     from saft.assembly import Assembly
     from saft.feed import Feed
-    from saft.model.saft import SaftModel
+    from saft.model.interaction_model import InteractionModel
     from saft.prediction import Tell
     from saft.training import EpochRecord, Standing, Watcher
 
@@ -200,7 +200,7 @@ class SaftClassifier:
         return self._assembly.network.classes
 
     @property
-    def model_(self) -> SaftModel:
+    def model_(self) -> InteractionModel:
         return self._assembly.model
 
     @property

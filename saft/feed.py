@@ -8,8 +8,10 @@ training looks like prediction, where the labels asked for are not there either.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,7 +32,7 @@ PREDICTED_AT_ONCE = 128
 class Memory:
     """What every interaction passed on to its neighbours when it was last read, in half precision.
 
-    ``states`` is (interactions, layers, 2, width). Interactions added later stand in a block of their own, so that
+    ``states`` is (interactions, *what one passes on). Interactions added later stand in a block of their own, so that
     answering a request about a few new ones does not copy what is known of a million old ones.
     """
 
@@ -39,8 +41,8 @@ class Memory:
         self.added = states[:0]
 
     @classmethod
-    def empty(cls, rows: int, layers: int, width: int) -> Memory:
-        return cls(torch.zeros(rows, layers, 2, width, dtype=torch.float16))
+    def empty(cls, rows: int, *shape: int) -> Memory:
+        return cls(torch.zeros(rows, *shape, dtype=torch.float16))
 
     def with_room(self, rows: int) -> Memory:
         """The same memory with room for more interactions behind the known ones; the known part is shared."""
@@ -74,6 +76,21 @@ class Pass:
     of_items: Neighbours
 
 
+class Source(Protocol):
+    """Where batches come from: a :class:`Feed`, or anything else that deals rows to batches."""
+
+    labels: np.ndarray
+    n_classes: int
+    memory: Memory | None
+
+    def __len__(self) -> int: ...
+    def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[Pass]: ...
+    def prediction_passes(self, rows: np.ndarray) -> Iterator[Pass]: ...
+    def reading_batches(self, rows: np.ndarray) -> Iterator[Any]: ...
+    def batch(self, targets: np.ndarray, seen: Pass) -> Any: ...
+    def fingerprint(self) -> str: ...
+
+
 class Feed:
     """Batches for one network.
 
@@ -81,6 +98,7 @@ class Feed:
         labels: of every interaction that may ever be seen; HIDDEN elsewhere. Validation and test labels stay outside.
         memory: where neighbours are remembered; None if they are to be read with every batch.
         alone: show no neighbours.
+        answers: what the loss compares with, if not the labels; e.g. (interactions, classes) for soft ones.
     """
 
     def __init__(
@@ -91,8 +109,10 @@ class Feed:
         settings: Settings,
         memory: Memory | None = None,
         alone: bool = False,
+        answers: np.ndarray | None = None,
     ) -> None:
         self.inputs, self.labels, self.n_classes = inputs, labels, n_classes
+        self.answers = labels.astype(np.int64) if answers is None else answers
         self.settings, self.memory = settings, memory
         self.alone = alone or settings.fusion == "none"
         self.n_users, self.n_items = inputs.n_users, inputs.n_items
@@ -100,6 +120,16 @@ class Feed:
         self._of_items = all_neighbours(inputs.items, self.n_items)
         starts = np.zeros(max(self.n_users, self.n_items) + 1, np.int64)
         self._nobody = Neighbours(starts, np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def fingerprint(self) -> str:
+        """Of everything that is shown."""
+        digest = hashlib.sha256()
+        for array in (self.inputs.users, self.inputs.items, self.inputs.tokens.flat, self.labels, self.answers):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[Pass]:
         """Every row once as a target, shuffled by seed and epoch."""
@@ -187,7 +217,7 @@ class Feed:
             item_nodes=item_nodes,
             structure={role: torch.from_numpy(vectors[read]) for role, vectors in inputs.structure.items()},
             targets=torch.from_numpy(np.argsort(order)[: len(targets)]),
-            answers=torch.from_numpy(self.labels[targets].astype(np.int64)),
+            answers=torch.from_numpy(self.answers[targets]),
             labels=None if seen.known is None else torch.from_numpy(shown.astype(np.int64)),
             around=None if seen.known is None else torch.from_numpy(seen.known.around(read)),
             remembered=None if self.memory is None else self.memory.recall(remembered),

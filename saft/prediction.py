@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from saft.feed import Feed, Memory
+from saft.feed import Memory, Source
 
 Tell = Callable[[int], None]  # hears how many rows are done
 
@@ -18,18 +18,18 @@ def silent(done: int) -> None:
 
 
 @torch.inference_mode()
-def predict_logits(model: nn.Module, feed: Feed, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
+def predict_logits(model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
     """(rows, classes) of these rows, in their order."""
     return _collected(model, feed, rows, "logits", tell)
 
 
 @torch.inference_mode()
-def represent(model: nn.Module, feed: Feed, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
+def represent(model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
     """(rows, ·) what the head sees of these rows."""
     return _collected(model, feed, rows, "representation", tell)
 
 
-def _collected(model: nn.Module, feed: Feed, rows: np.ndarray, what: str, tell: Tell) -> np.ndarray:
+def _collected(model: nn.Module, feed: Source, rows: np.ndarray, what: str, tell: Tell) -> np.ndarray:
     device = next(model.parameters()).device
     distinct, place = np.unique(rows, return_inverse=True)
     result = np.zeros((len(distinct), feed.n_classes), dtype=np.float32)
@@ -45,7 +45,7 @@ def _collected(model: nn.Module, feed: Feed, rows: np.ndarray, what: str, tell: 
 
 
 @torch.inference_mode()
-def refresh(model: nn.Module, feed: Feed, rows: np.ndarray) -> None:
+def refresh(model: nn.Module, feed: Source, rows: np.ndarray) -> None:
     """Remember anew what these interactions pass on."""
     memory: Memory | None = feed.memory
     if memory is None or not len(rows):

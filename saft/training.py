@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,9 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from saft.errors import InputError
-from saft.feed import Feed
+from saft.feed import Source
 from saft.metrics import macro_f1, micro_f1
-from saft.model.batch import Batch
 from saft.objective import class_weights, loss_of, parameter_groups, rate
 from saft.prediction import predict_logits, refresh
 from saft.settings import Settings
@@ -45,6 +44,9 @@ class Silence:
     def step(self, targets: int, loss: float) -> None: ...
     def says(self, what: str) -> None: ...
     def ends(self, record: EpochRecord) -> None: ...
+
+
+Loss = Callable[[Any, Any], Tensor]  # (the model's output, the batch)
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,20 @@ class Trainer:
         feed: whose visible labels are those of the training rows, and no others.
         train: rows to learn from.
         valid: rows to score after every epoch, with their labels; empty means that the last epoch is kept.
+        loss: what is minimised, if not what the settings say.
         checkpoint: file to continue from, if it exists; rewritten every ``checkpoint_seconds``.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        feed: Feed,
+        feed: Source,
         train: np.ndarray,
         valid: np.ndarray,
         valid_labels: np.ndarray,
         settings: Settings,
         *,
+        loss: Loss | None = None,
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
         watcher: Watcher | None = None,
@@ -106,6 +110,7 @@ class Trainer:
         self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
         self.rates = [group["lr"] for group in self.optimiser.param_groups]
         self.weights = class_weights(feed.labels[train], feed.n_classes) if settings.class_weights else None
+        self.loss = loss or self._loss
         self.standing = Standing()
         self.best: dict[str, Tensor] = {}
         self.steps_per_epoch = sum(len(seen.batches) for seen in feed.training_passes(train, 0))
@@ -117,7 +122,7 @@ class Trainer:
             self._restore(self.checkpoint)
         elif self.feed.memory is not None:
             self.watcher.says("Reading all interactions once")
-            refresh(self.model, self.feed, np.arange(len(self.feed.inputs)))
+            refresh(self.model, self.feed, np.arange(len(self.feed)))
         try:
             while self.standing.epoch < self.settings.epochs and not self._is_stuck():
                 self._epoch()
@@ -127,7 +132,7 @@ class Trainer:
             self.model.load_state_dict(self.best)
         if self.feed.memory is not None:
             self.watcher.says("Reading all interactions with the final weights")
-            refresh(self.model, self.feed, np.arange(len(self.feed.inputs)))
+            refresh(self.model, self.feed, np.arange(len(self.feed)))
         self.model.train(False)
         return self.standing
 
@@ -139,7 +144,7 @@ class Trainer:
         self.watcher.begins(standing.epoch + 1, self.settings.epochs, len(self.train))
         self.watcher.step(standing.targets, standing.losses / max(standing.targets, 1))
         saved = time.perf_counter()
-        read = np.zeros(len(self.feed.inputs), dtype=bool)
+        read = np.zeros(len(self.feed), dtype=bool)
         for batch in self._remaining_batches(read):
             loss = self._step(batch)
             count = len(batch.targets)
@@ -158,7 +163,7 @@ class Trainer:
         if self.checkpoint is not None:
             self._save(self.checkpoint)
 
-    def _remaining_batches(self, read: np.ndarray) -> Iterator[Batch]:
+    def _remaining_batches(self, read: np.ndarray) -> Iterator[Any]:
         """Those of this epoch that come after the step where it stands; marks what was and will be read."""
         number = 0
         share, shares = self.accelerator.process_index, self.accelerator.num_processes
@@ -170,7 +175,7 @@ class Trainer:
                 if number > self.standing.step:
                     yield self.feed.batch(targets, seen).to(self.accelerator.device)
 
-    def _step(self, batch: Batch) -> float:
+    def _step(self, batch: Any) -> float:
         settings = self.settings
         done = self.standing.epoch * self.steps_per_epoch + self.standing.step
         factor = rate(done, settings.epochs * self.steps_per_epoch, settings.warmup)
@@ -178,7 +183,7 @@ class Trainer:
             group["lr"] = full * factor
         self.model.train()
         output = self.model(batch)
-        loss = loss_of(output.logits, batch.answers, settings.loss, self.weights)
+        loss = self.loss(output, batch)
         self.optimiser.zero_grad(set_to_none=True)
         self.accelerator.backward(loss)
         if settings.clip:
@@ -187,6 +192,9 @@ class Trainer:
         if self.feed.memory is not None:
             self.feed.memory.store(batch.rows, output.passed_on)
         return float(loss.detach())
+
+    def _loss(self, output: Any, batch: Any) -> Tensor:
+        return loss_of(output.logits, batch.answers, self.settings.loss, self.weights)
 
     def _close(self, read: np.ndarray) -> None:
         """Score the validation part, keep the best weights, refresh what this epoch did not read."""
@@ -216,8 +224,8 @@ class Trainer:
     def _fingerprint(self) -> str:
         """Of everything that a run depends on; a checkpoint only continues the run that it came from."""
         digest = hashlib.sha256(json.dumps(self.settings.as_dict(), sort_keys=True).encode())
-        inputs = self.feed.inputs
-        for array in (inputs.users, inputs.items, inputs.tokens.flat, self.feed.labels, self.train, self.valid):
+        digest.update(self.feed.fingerprint().encode())
+        for array in (self.train, self.valid):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 

@@ -146,7 +146,7 @@ def test_texts_of_a_batch_are_padded_to_texts_of_about_their_length(network, inp
 
 
 def test_memory_gives_back_what_was_stored_also_for_rows_added_later():
-    memory = Memory.empty(4, 2, 3)
+    memory = Memory.empty(4, 2, 2, 3)
     grown = memory.with_room(6)
     states = torch.arange(3 * 2 * 2 * 3, dtype=torch.float32).reshape(3, 2, 2, 3)
     grown.store(np.array([1, 5, 4]), states)

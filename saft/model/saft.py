@@ -20,8 +20,6 @@ around an interaction say is one more token for the proxy and one more input to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -30,28 +28,11 @@ from saft.errors import InputError
 from saft.known_labels import KnownLabels
 from saft.model.batch import Batch, Nodes
 from saft.model.interaction_attention import GatedAttentionUnit, LineGraphAttention
+from saft.model.interaction_model import InteractionModel, Output, Sizes, means
 from saft.model.language import NO_PLACE, LanguageModel
 from saft.settings import Settings
 
 TEXT, ADDED, PROXY = 0, 1, 2  # a token sees its own level and those below
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What the model has to know of the network it is made for."""
-
-    n_classes: int
-    n_users: int
-    n_items: int
-    user_vectors: int  # columns of Nodes.vectors
-    item_vectors: int
-
-
-@dataclass(frozen=True)
-class Output:
-    logits: Tensor  # (targets, classes)
-    representation: Tensor  # (targets, ·) what the head sees, without labels
-    passed_on: Tensor  # (read, layers, 2, width) ũ and ĩ of every layer, to be remembered
 
 
 class NodeTokens(nn.Module):
@@ -119,13 +100,11 @@ class SaftLayer(nn.Module):
         return proxy + self.out(functional.gelu(mixed))
 
 
-class SaftModel(nn.Module):
+class SaftModel(InteractionModel):
     """Batch → logits of its targets."""
 
     def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
-        super().__init__()
-        self.language, self.settings = language, settings
-        language.word_vectors().requires_grad_(settings.train_words)
+        super().__init__(language, settings, sizes)
         width = language.width
         self.fused = settings.fusion != "none"
         if self.fused:
@@ -134,6 +113,7 @@ class SaftModel(nn.Module):
             self._make_tokens(width, sizes)
             added = 2 + len(self.structure_tokens) + settings.labels
             self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(language.n_layers - 1))
+            self.passes_on = (language.n_layers - 1, 2, width)  # ũ and ĩ of every layer
         if settings.readout == "gated" and self.fused:
             self.readout_gate = nn.Linear(2 * width, width)
         wide = 2 * width if settings.readout == "concat" and self.fused else width
@@ -264,21 +244,10 @@ class SaftModel(nn.Module):
         for number in range(self.language.n_layers):
             texts = [self.language.run_layer(number, *chunk) for chunk in zip(texts, masks, strict=True)]
         words = means(texts, masks)
-        return self._answer(batch, words[batch.targets], words.new_empty(len(words), 0, 2, words.shape[1]))
+        return self._answer(batch, words[batch.targets])
 
-    def _answer(self, batch: Batch, representation: Tensor, passed_on: Tensor) -> Output:
+    def _answer(self, batch: Batch, representation: Tensor, passed_on: Tensor | None = None) -> Output:
         seen = self.dropout(representation)
         if batch.around is not None:
             seen = torch.cat([seen, batch.around[batch.targets]], dim=1)
         return Output(self.head(seen), representation, passed_on)
-
-
-def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
-    """(texts, width) mean over the tokens that are there; padding does not count."""
-    there = mask.to(states.dtype)[:, :, None]
-    return (states * there).sum(dim=1) / there.sum(dim=1)
-
-
-def means(texts: list[Tensor], masks: list[Tensor]) -> Tensor:
-    """(read, width) masked means of all chunks."""
-    return torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])

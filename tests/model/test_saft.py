@@ -11,8 +11,9 @@ import saft
 from saft.feed import Feed, Memory
 from saft.inputs import Reader
 from saft.model.batch import Batch
+from saft.model.interaction_model import Sizes, masked_mean
 from saft.model.language import NO_PLACE, LanguageModel
-from saft.model.saft import ADDED, PROXY, TEXT, SaftModel, Sizes, masked_mean
+from saft.model.saft import ADDED, PROXY, TEXT, SaftModel
 from saft.network import HIDDEN
 from saft.settings import AS_PRINTED, Settings
 from saft.tokens import load_tokenizer

@@ -1,0 +1,59 @@
+"""What every model of interactions has in common: an encoder, and whatever a method builds around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from saft.model.batch import Batch
+from saft.model.language import LanguageModel
+from saft.settings import Settings
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a model has to know of the network it is made for."""
+
+    n_classes: int
+    n_users: int
+    n_items: int
+    user_vectors: int  # columns of Nodes.vectors
+    item_vectors: int
+
+
+@dataclass(frozen=True)
+class Output:
+    logits: Tensor  # (targets, classes)
+    representation: Tensor  # (targets, ·) what the head sees, without labels
+    passed_on: Tensor | None = None  # (read, *passes_on), to be remembered
+
+
+class InteractionModel(nn.Module):
+    """Batch → logits of its targets.
+
+    Attributes:
+        passes_on: shape of what an interaction passes on to its neighbours; empty if it has nothing to say.
+    """
+
+    passes_on: tuple[int, ...] = ()
+
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
+        super().__init__()
+        self.language, self.settings, self.sizes = language, settings, sizes
+        language.word_vectors().requires_grad_(settings.train_words)
+
+    def forward(self, batch: Batch) -> Output:
+        raise NotImplementedError
+
+
+def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
+    """(texts, width) mean over the tokens that are there; padding does not count."""
+    there = mask.to(states.dtype)[:, :, None]
+    return (states * there).sum(dim=1) / there.sum(dim=1)
+
+
+def means(texts: list[Tensor], masks: list[Tensor]) -> Tensor:
+    """(read, width) masked means of all chunks."""
+    return torch.cat([masked_mean(states, mask) for states, mask in zip(texts, masks, strict=True)])
