@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import torch
 
 from saft.errors import InputError
 from saft.feed import Feed, Memory
@@ -12,6 +15,9 @@ from saft.model.language import LanguageModel
 from saft.model.saft import SaftModel
 from saft.network import TextualInteractionNetwork
 from saft.settings import Settings
+from saft.tokens import load_tokenizer
+
+Build = Callable[[LanguageModel, Settings, Sizes], InteractionModel]
 
 
 @dataclass
@@ -26,13 +32,21 @@ class Assembly:
     memory: Memory | None
 
     @classmethod
+    def fresh(cls, settings: Settings, network: TextualInteractionNetwork, build: Build = SaftModel) -> Assembly:
+        """An untrained model for this network, its weights drawn by the seed."""
+        torch.manual_seed(settings.seed)
+        language = LanguageModel.load(settings.encoder, settings.layers or None)
+        reader = Reader(settings, load_tokenizer(settings.encoder)).learn(network)
+        return cls.of(settings, network, reader, language, build)
+
+    @classmethod
     def of(
         cls,
         settings: Settings,
         network: TextualInteractionNetwork,
         reader: Reader,
         language: LanguageModel,
-        build: type[InteractionModel] = SaftModel,
+        build: Build = SaftModel,
     ) -> Assembly:
         if settings.max_length > language.longest_text:
             raise InputError(f"The encoder reads at most {language.longest_text} tokens; got {settings.max_length=}.")

@@ -13,17 +13,14 @@ import numpy as np
 import polars as pl
 
 from saft.errors import InputError, InputWarning
-from saft.inputs import Reader
 from saft.joining import join, match_ids
 from saft.metrics import Scores, calibration_error, fit_temperature, score, softmax
 from saft.network import TextualInteractionNetwork
 from saft.reading import read
 from saft.settings import Settings
 from saft.splits import split
-from saft.tokens import load_tokenizer
 
 if TYPE_CHECKING:
-    from saft.assembly import Assembly
     from saft.feed import Feed
     from saft.model.interaction_model import InteractionModel
     from saft.prediction import Tell
@@ -96,16 +93,16 @@ class SaftClassifier:
                 the settings' seed. The labels of all other rows are not looked at.
             checkpoint: file that training writes as it goes, and continues from if it is there.
         """
+        from saft.assembly import Assembly
         from saft.prediction import predict_logits
         from saft.training import Trainer
 
         began = time.perf_counter()
         network = network if isinstance(network, TextualInteractionNetwork) else read(network)
         train, valid = self._parts(network, train, valid)
-        others = np.setdiff1d(np.arange(len(network)), np.concatenate([train, valid]))
         if watcher is not None:
             watcher.says("Tokenising texts, computing structure")
-        self._assembly = self._assembled(network.hiding(others))
+        self._assembly = Assembly.fresh(self.settings, network.showing(np.concatenate([train, valid])))
         feed = self._assembly.feed(self.network_.hiding(valid))
         trainer = Trainer(
             self.model_,
@@ -255,18 +252,6 @@ class SaftClassifier:
         if not len(train) or not network.is_labelled[np.concatenate([train, valid])].all():
             raise InputError("Training needs labelled rows to learn from, and validation rows that are labelled too.")
         return train, valid
-
-    def _assembled(self, network: TextualInteractionNetwork) -> Assembly:
-        """An untrained model for this network, its weights drawn by the seed."""
-        import torch
-
-        from saft.assembly import Assembly
-        from saft.model.language import LanguageModel
-
-        torch.manual_seed(self.settings.seed)
-        language = LanguageModel.load(self.settings.encoder, self.settings.layers or None)
-        reader = Reader(self.settings, load_tokenizer(self.settings.encoder)).learn(network)
-        return Assembly.of(self.settings, network, reader, language)
 
     def _reported(self, standing: Standing, logits: np.ndarray, labels: np.ndarray, seconds: float) -> Report:
         """Calibrates, and says what that brought."""

@@ -120,6 +120,12 @@ class TextualInteractionNetwork:
         labels[self._as_rows(rows)] = HIDDEN
         return replace(self, labels=labels)
 
+    def showing(self, rows: np.ndarray) -> TextualInteractionNetwork:
+        """The same network with the labels of these interactions, and no others."""
+        hidden = np.ones(len(self), dtype=bool)
+        hidden[self._as_rows(rows)] = False
+        return self.hiding(hidden)
+
     def to_frame(self) -> pl.DataFrame:
         """The input table: same columns, names, order and rows; hidden labels are null."""
         parts = {

@@ -48,6 +48,25 @@ class InteractionModel(nn.Module):
         raise NotImplementedError
 
 
+class NodeTable(nn.Module):
+    """A trained vector per user (or item).
+
+    Row 0 is for nodes that training never saw. In training nodes are replaced by it at random, so that new ones are no
+    surprise.
+    """
+
+    def __init__(self, n_nodes: int, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.vectors = nn.Embedding(n_nodes + 1, dim)
+        nn.init.normal_(self.vectors.weight, std=0.02)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        if self.training and self.dropout:
+            codes = codes * (torch.rand(len(codes), device=codes.device) >= self.dropout)
+        return self.vectors(codes)
+
+
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
     """(texts, width) mean over the tokens that are there; padding does not count."""
     there = mask.to(states.dtype)[:, :, None]

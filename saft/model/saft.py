@@ -28,7 +28,7 @@ from saft.errors import InputError
 from saft.known_labels import KnownLabels
 from saft.model.batch import Batch, Nodes
 from saft.model.interaction_attention import GatedAttentionUnit, LineGraphAttention
-from saft.model.interaction_model import InteractionModel, Output, Sizes, means
+from saft.model.interaction_model import InteractionModel, NodeTable, Output, Sizes, means
 from saft.model.language import NO_PLACE, LanguageModel
 from saft.settings import Settings
 
@@ -36,28 +36,18 @@ TEXT, ADDED, PROXY = 0, 1, 2  # a token sees its own level and those below
 
 
 class NodeTokens(nn.Module):
-    """Linear(X) for the users (or items) of a batch. X: given numbers, and a trained vector per node if wished.
+    """Linear(X) for the users (or items) of a batch. X: given numbers, and a trained vector per node if wished."""
 
-    Row 0 of the table is for nodes that training never saw. In training nodes are replaced by it at random, so that
-    new ones are no surprise.
-    """
-
-    def __init__(self, width: int, given: int, n_nodes: int, trained: int, dropout: float, normalise: bool) -> None:
+    def __init__(self, width: int, given: int, table: NodeTable | None, normalise: bool) -> None:
         super().__init__()
-        self.dropout = dropout
-        self.table = nn.Embedding(n_nodes + 1, trained) if trained else None
-        if self.table is not None:
-            nn.init.normal_(self.table.weight, std=0.02)
-        self.linear = nn.Linear(given + trained, width)
+        self.table = table
+        self.linear = nn.Linear(given + (0 if table is None else table.vectors.embedding_dim), width)
         self.norm = nn.LayerNorm(width) if normalise else nn.Identity()
 
     def forward(self, nodes: Nodes) -> Tensor:
         known = nodes.vectors
         if self.table is not None:
-            codes = nodes.codes
-            if self.training and self.dropout:
-                codes = codes * (torch.rand(len(codes), device=codes.device) >= self.dropout)
-            known = torch.cat([known, self.table(codes)], dim=1)
+            known = torch.cat([known, self.table(nodes.codes)], dim=1)
         return self.norm(self.linear(known))
 
 
@@ -122,10 +112,11 @@ class SaftModel(InteractionModel):
 
     def _make_tokens(self, width: int, sizes: Sizes) -> None:
         settings, normalise = self.settings, self.settings.fusion == "residual"
-        trained = settings.node_dim if settings.nodes == "trained" else 0
 
         def node_tokens(given: int, n_nodes: int) -> NodeTokens:
-            return NodeTokens(width, given, n_nodes, trained, settings.node_dropout, normalise)
+            trained = settings.nodes == "trained"
+            table = NodeTable(n_nodes, settings.node_dim, settings.node_dropout) if trained else None
+            return NodeTokens(width, given, table, normalise)
 
         def tokens(columns: int) -> nn.Module:
             linear = nn.Linear(columns, width)

@@ -1,0 +1,74 @@
+"""The card of a method, and what every method can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from saft.errors import InputError, did_you_mean
+from saft.settings import HELP, Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from saft.network import TextualInteractionNetwork
+    from saft.training import Watcher
+
+
+class InteractionClassifier(Protocol):
+    """Learns from some interactions of a network and predicts others.
+
+    The network is handed over whole: texts and topology of all interactions are visible, labels of ``train`` and
+    ``valid`` only are looked at, the latter for nothing but choosing when to stop. ``predict_proba`` takes the network
+    of ``fit`` or one that begins with it; rows behind it are new interactions.
+
+    Attributes:
+        n_parameters_: trained numbers, once fitted.
+    """
+
+    n_parameters_: int
+
+    def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self: ...
+    def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """What there is to know about a method, and how to make it.
+
+    Args:
+        title: as a row of a table.
+        paper: where it comes from.
+        build: (settings, watcher, **options) → the method, unfitted.
+        settings: what makes it this method; they win over settings that are meant for all methods.
+        options: choices of its own, the default first.
+    """
+
+    title: str
+    paper: str
+    build: Callable[..., InteractionClassifier]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def settings_with(self, shared: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
+        """The settings it runs with: those for all methods, then what defines it, then those given for it alone."""
+        return Settings.of({**shared, **self.settings, **{name: own[name] for name in own if name in HELP}})
+
+    def make(
+        self, shared: Mapping[str, Any], own: Mapping[str, Any] | None = None, watcher: Watcher | None = None
+    ) -> InteractionClassifier:
+        """The method, unfitted. ``own`` holds settings and options for it alone."""
+        own = own or {}
+        chosen = {name: values[0] for name, values in self.options.items()}
+        for name, value in own.items():
+            if name in HELP:
+                continue
+            if name not in self.options:
+                known = [*self.options, *HELP]
+                raise InputError(f"{self.title} has no setting {name!r}.{did_you_mean(name, known)}")
+            if value not in self.options[name]:
+                choices = ", ".join(self.options[name])
+                raise InputError(f"{name} of {self.title} cannot be {value!r}. Known are {choices}.")
+            chosen[name] = value
+        return self.build(self.settings_with(shared, own), watcher, **chosen)

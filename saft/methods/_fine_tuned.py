@@ -1,0 +1,95 @@
+"""Methods that train an encoder end to end: the product's reader, batches, loop and early stopping, another model."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from saft.assembly import Assembly, Build
+from saft.feed import Source
+from saft.metrics import softmax
+from saft.model.batch import Batch
+from saft.model.language import LanguageModel
+from saft.network import TextualInteractionNetwork
+from saft.prediction import predict_logits
+from saft.settings import Settings
+from saft.training import Loss, Standing, Trainer, Watcher
+
+
+class FineTuned:
+    """A model of the encoder's states, trained on the training rows.
+
+    Labels of training rows are the only ones in the network that is kept; the validation rows' are handed to the loop
+    for scoring and go nowhere else.
+    """
+
+    def __init__(self, settings: Settings, watcher: Watcher | None, build: Build) -> None:
+        self.settings, self.watcher, self.build = settings, watcher, build
+
+    def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
+        self.train = np.asarray(train)
+        self.assembly = Assembly.fresh(self.settings, network.showing(self.train), self.build)
+        self.n_parameters_ = count_parameters(self.assembly.model)
+        run_training(
+            self.assembly.model, self.assembly.feed(), self.train, (valid, network), self.settings, self.watcher
+        )
+        return self
+
+    def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
+        return softmax(predict_logits(self.assembly.model, self.feed(network), np.asarray(interactions)))
+
+    def feed(self, network: TextualInteractionNetwork) -> Any:
+        """Of this network, with no labels but those of training."""
+        from saft.prediction import refresh
+
+        feed = self.assembly.feed(network.showing(self.train))
+        refresh(self.assembly.model, feed, np.arange(len(self.assembly.network), len(network)))
+        return feed
+
+
+def run_training(
+    model: nn.Module,
+    feed: Source,
+    train: np.ndarray,
+    scored: tuple[np.ndarray, TextualInteractionNetwork] | None,
+    settings: Settings,
+    watcher: Watcher | None,
+    loss: Loss | None = None,
+) -> Standing:
+    """The product's loop. Ctrl-C is for whoever asked for the training: a method half trained is no rival.
+
+    Args:
+        scored: rows to stop early by, and the network that has their labels; None trains to the last epoch.
+    """
+    valid, labels = np.empty(0, np.int64), np.empty(0, np.int64)
+    if scored is not None:
+        valid, labels = np.asarray(scored[0]), scored[1].labels[scored[0]]
+    standing = Trainer(model, feed, train, valid, labels, settings, loss=loss, watcher=watcher).run()
+    if standing.interrupted:
+        raise KeyboardInterrupt
+    return standing
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Those that are trained."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def first_tokens(language: LanguageModel, texts: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """(texts, width) the last layer's state of [CLS]."""
+    return torch.cat([language(*chunk)[:, 0] for chunk in texts])
+
+
+def neighbours_of_targets(batch: Batch) -> Tensor:
+    """(targets, read + remembered) which interactions are sampled neighbours of each target, never itself.
+
+    Batches are small, so the relation is written out.
+    """
+    mask = torch.zeros(len(batch.targets), len(batch.users), dtype=torch.bool, device=batch.users.device)
+    for side, nodes in (("user", batch.users), ("item", batch.items)):
+        mask |= (nodes[batch.targets][:, None] == nodes[None]) & batch.speaks[side][None]
+    mask[torch.arange(len(batch.targets)), batch.targets] = False
+    return mask

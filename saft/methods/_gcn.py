@@ -1,0 +1,104 @@
+"""Graph convolution on the line graph of interactions, behind frozen vectors of their texts.
+
+Kipf and Welling: Semi-Supervised Classification with Graph Convolutional Networks. ICLR 2017. Two layers:
+
+    h = ReLU(Â Dropout(x) W₁);   logits = Â Dropout(h) W₂
+
+``line`` (default): Â is the normalised adjacency of the line graph with loops (see ``_line_graph.py``). ``bipartite``:
+users and items start as the mean of their interactions' vectors, exchange them in two layers
+of D^(-1/2) (A + I) D^(-1/2), and an interaction is judged by [user; item; its own vector]. The paper does not say which
+graph its GCN rows run on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saft.methods._features import FeatureMethod
+from saft.methods._line_graph import LineGraph
+from saft.methods._text_vectors import text_vectors
+from saft.network import TextualInteractionNetwork
+from saft.settings import Settings
+from saft.training import Watcher
+
+HIDDEN_UNITS, DROPOUT = 256, 0.5
+# Full batch, hundreds of steps.
+GRAPH_TRAINING: dict[str, Any] = {
+    "epochs": 300, "patience": 30, "new_rate": 0.01, "weight_decay": 5e-4, "warmup": 0.0, "clip": 0.0,
+    "loss": "cross_entropy",
+}  # fmt: skip
+
+
+class LineGcn(nn.Module):
+    def __init__(self, width: int, n_classes: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(width, HIDDEN_UNITS)
+        self.second = nn.Linear(HIDDEN_UNITS, n_classes)
+        self.dropout = nn.Dropout(DROPOUT)
+
+    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+        hidden = functional.relu(graph.convolve(self.first(self.dropout(x))))
+        return graph.convolve(self.second(self.dropout(hidden)))[targets]
+
+
+class BipartiteGcn(nn.Module):
+    def __init__(self, width: int, n_classes: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(width, HIDDEN_UNITS)
+        self.second = nn.Linear(HIDDEN_UNITS, HIDDEN_UNITS)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.judge = nn.Sequential(
+            nn.Linear(2 * HIDDEN_UNITS + width, HIDDEN_UNITS),
+            nn.ReLU(),
+            nn.Dropout(DROPOUT),
+            nn.Linear(HIDDEN_UNITS, n_classes),
+        )
+
+    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+        users, items = graph.user_sums(x) / graph.user_degrees, graph.item_sums(x) / graph.item_degrees
+        for layer in (self.first, self.second):
+            users, items = layer(self.dropout(users)), layer(self.dropout(items))
+            users, items = (functional.relu(states) for states in exchanged(graph, users, items))
+        own = torch.cat([users[graph.users[targets]], items[graph.items[targets]], x[targets]], dim=1)
+        return self.judge(own)
+
+
+def exchanged(graph: LineGraph, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    """D^(-1/2) (A + I) D^(-1/2) on the user-item graph, degrees counted with the loop."""
+    user_scale, item_scale = (graph.user_degrees + 1) ** -0.5, (graph.item_degrees + 1) ** -0.5
+    scaled_users, scaled_items = user_scale * users, item_scale * items
+    return (
+        user_scale * (graph.user_sums(scaled_items[graph.items]) + scaled_users),
+        item_scale * (graph.item_sums(scaled_users[graph.users]) + scaled_items),
+    )
+
+
+GRAPHS = {"line": LineGcn, "bipartite": BipartiteGcn}
+
+
+class FrozenText(FeatureMethod):
+    """Frozen vectors of the texts, and a net on the graph of interactions."""
+
+    training: ClassVar[dict[str, Any]] = GRAPH_TRAINING
+
+    def __init__(
+        self,
+        settings: Settings,
+        watcher: Watcher | None,
+        pooling: str,
+        graph: str = "line",
+        net: type[nn.Module] | None = None,
+    ) -> None:
+        super().__init__(settings, watcher)
+        self.pooling, self.kind = pooling, net or GRAPHS[graph]
+
+    def features(self, network: TextualInteractionNetwork) -> np.ndarray:
+        return text_vectors(network.texts, self.settings, self.pooling, self.watcher.says)
+
+    def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
+        return self.kind(width, network.n_classes)

@@ -1,0 +1,143 @@
+"""GLEM: a language model and a graph network teach each other.
+
+Zhao, Qu, Li, Yan, Liu, Li, Xie and Tang: Learning on Large-scale Text-attributed Graphs via Variational Inference. ICLR
+2023.
+
+    0.  LM (``bert.py``) learns from the labels; GNN (``_gcn.py``) learns from the labels on the LM's vectors
+    E.  LM:  loss = (1 − a) CE(labels) + a CE(softmax(GNN logits / τ)) on interactions without a label,    a = 0.5
+    M.  GNN on the LM's new vectors:  loss = (1 − b) CE(labels) + b CE(softmax(LM logits / τ)),           b = 0.3
+
+τ = 0.2; the most confident 80 % of the pseudo-labels are used, at most as many as there are labels. One round of E and
+M. Of each branch the version that is best on the validation rows is kept, from before or after the round. Differs from
+the release: its graph network is shown the labels of training nodes as an input, each node its own among them; here no
+label is an input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saft.assembly import Assembly
+from saft.methods._features import OverFeatures, RowFeed
+from saft.methods._fine_tuned import count_parameters, run_training
+from saft.methods._gcn import GRAPH_TRAINING, LineGcn
+from saft.methods._line_graph import LineGraph
+from saft.methods.bert import Bert
+from saft.metrics import softmax
+from saft.network import TextualInteractionNetwork
+from saft.prediction import predict_logits, represent
+from saft.settings import Settings
+from saft.training import Silence, Watcher
+
+LM_TRUST, GNN_TRUST, TEMPERATURE, KEPT = 0.5, 0.3, 0.2, 0.8
+
+
+@dataclass
+class Pair:
+    """Both branches after a step, and how good each is on the validation rows."""
+
+    language: dict[str, Tensor]
+    language_score: float
+    gnn: LineGcn
+    gnn_score: float
+
+
+class Glem:
+    """``branch`` decides which of the two predicts."""
+
+    def __init__(self, settings: Settings, watcher: Watcher | None, branch: str) -> None:
+        self.settings, self.branch = settings, branch
+        self.watcher: Watcher = watcher or Silence()
+
+    def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
+        self.network, self.train, self.valid = network, np.asarray(train), np.asarray(valid)
+        self.visible = network.showing(self.train)
+        self.assembly = Assembly.fresh(self.settings, self.visible, Bert)
+        self.pair_ = max(self._rounds(), key=self._score)
+        self.assembly.model.load_state_dict(self.pair_.language)
+        chosen = self.assembly.model if self.branch == "language" else self.pair_.gnn
+        self.n_parameters_ = count_parameters(chosen)
+        if self.branch == "gnn":
+            self.n_parameters_ += count_parameters(self.assembly.model)  # which made its vectors
+        del self.network, self.visible  # what was learnt is in the two branches
+        return self
+
+    def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
+        network, rows = network.showing(np.empty(0, np.int64)), np.asarray(interactions)
+        if self.branch == "language":
+            return softmax(predict_logits(self.assembly.model, self.assembly.feed(network), rows))
+        model = OverFeatures(self.pair_.gnn, self._vectors(network), LineGraph.of(network))
+        return softmax(predict_logits(model, RowFeed(network.labels, network.n_classes, self.settings.seed), rows))
+
+    def _score(self, pair: Pair) -> float:
+        return pair.language_score if self.branch == "language" else pair.gnn_score
+
+    def _rounds(self) -> Iterator[Pair]:
+        """Both branches before and after the round of E and M."""
+        gold = one_hot(self.visible.labels, self.visible.n_classes)
+        language_score = self._train_language(self.train, gold)
+        vectors = self._vectors(self.visible)
+        gnn, gnn_score, gnn_logits = self._train_gnn(vectors, self.train, gold)
+        yield Pair(self._weights(), language_score, gnn, gnn_score)
+        rows, answers = self._mixed(gold, gnn_logits, LM_TRUST)
+        language_score = self._train_language(rows, answers, epochs=max(self.settings.epochs // 2, 1))
+        language_logits = predict_logits(self.assembly.model, self.assembly.feed(), np.arange(len(self.visible)))
+        rows, answers = self._mixed(gold, language_logits, GNN_TRUST)
+        gnn, gnn_score, _ = self._train_gnn(self._vectors(self.visible), rows, answers)
+        yield Pair(self._weights(), language_score, gnn, gnn_score)
+
+    def _mixed(self, gold: np.ndarray, logits: np.ndarray, trust: float) -> tuple[np.ndarray, np.ndarray]:
+        """(rows to learn from, their soft answers).
+
+        Answers are scaled so that the mean loss over all rows is (1 − trust) times the labelled rows' mean plus trust
+        times that of the others.
+        """
+        confident = pseudo_labelled(softmax(logits, TEMPERATURE), self.train)
+        if not len(confident):
+            return self.train, gold
+        rows = np.concatenate([self.train, confident])
+        answers = np.zeros_like(gold)
+        answers[self.train] = gold[self.train] * ((1 - trust) * len(rows) / len(self.train))
+        answers[confident] = softmax(logits, TEMPERATURE)[confident] * (trust * len(rows) / len(confident))
+        return rows, answers
+
+    def _train_language(self, rows: np.ndarray, answers: np.ndarray, **changed: Any) -> float:
+        feed = self.assembly.feed()
+        feed.answers = answers
+        settings = self.settings.changed(loss="cross_entropy", class_weights=False, **changed)
+        return run_training(self.assembly.model, feed, rows, (self.valid, self.network), settings, self.watcher).best
+
+    def _train_gnn(self, vectors: Tensor, rows: np.ndarray, answers: np.ndarray) -> tuple[LineGcn, float, np.ndarray]:
+        settings = self.settings.changed(**GRAPH_TRAINING)
+        torch.manual_seed(settings.seed)
+        gnn = LineGcn(vectors.shape[1], self.visible.n_classes)
+        model = OverFeatures(gnn, vectors, LineGraph.of(self.visible))
+        feed = RowFeed(self.visible.labels, self.visible.n_classes, settings.seed, answers=answers)
+        standing = run_training(model, feed, rows, (self.valid, self.network), settings, self.watcher)
+        return gnn, standing.best, predict_logits(model, feed, np.arange(len(self.visible)))
+
+    def _vectors(self, network: TextualInteractionNetwork) -> Tensor:
+        self.watcher.says("Reading all interactions")
+        rows = np.arange(len(network))
+        return torch.from_numpy(represent(self.assembly.model, self.assembly.feed(network), rows))
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().clone() for name, tensor in self.assembly.model.state_dict().items()}
+
+
+def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
+    """(interactions, classes); zeros where the label is hidden."""
+    return (labels[:, None] == np.arange(n_classes)).astype(np.float32)
+
+
+def pseudo_labelled(probabilities: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Rows outside of ``train``, the most confident ones: a share of them, and no more than there are in ``train``."""
+    others = np.setdiff1d(np.arange(len(probabilities)), train)
+    order = np.argsort(-probabilities[others].max(axis=1), kind="stable")
+    return np.sort(others[order[: min(int(KEPT * len(others)), len(train))]])

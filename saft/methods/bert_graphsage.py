@@ -1,0 +1,92 @@
+"""BERT+GraphSAGE: the encoder reads an interaction and sampled neighbours; a GraphSAGE layer joins what it read.
+
+Hamilton, Ying and Leskovec: Inductive Representation Learning on Large Graphs. NeurIPS 2017; as a cascade behind a text
+encoder in the releases of GraphFormers and Heterformer.
+
+    c_e = [CLS] of interaction e;   a_e = max over neighbours j of ReLU(W_p c_j)   (0 without neighbours)
+    h_e = ReLU(W [c_e; a_e]);   logits = Linear(h_e)
+
+Neighbours share the user or the item, five of each side, sampled anew in every epoch. ``mode=joint`` (default) trains
+the encoder too. Neighbours are not read again for each target: what they said when they were last read is remembered
+(``remember=false`` reads them, at several times the cost). ``mode=frozen`` is GraphSAGE proper on cached
+vectors: two layers of mean aggregation over *all* neighbours, each l2-normalised:
+
+    h ← ReLU(W [h; mean of neighbours' h]) / ‖·‖
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saft.errors import InputError
+from saft.methods._card import InteractionClassifier, Method
+from saft.methods._fine_tuned import FineTuned, first_tokens, neighbours_of_targets
+from saft.methods._gcn import FrozenText
+from saft.methods._line_graph import LineGraph
+from saft.model.batch import Batch
+from saft.model.interaction_model import InteractionModel, Output, Sizes
+from saft.model.language import LanguageModel
+from saft.settings import Settings
+from saft.training import Watcher
+
+HIDDEN_UNITS = 128
+
+
+def masked_max(values: Tensor, mask: Tensor) -> Tensor:
+    """(targets, width) the largest of those values (·, width) that the mask (targets, ·) names; 0 where it names none.
+
+    Values are not negative, so a value that is not named may count as 0.
+    """
+    return (values[None] * mask[:, :, None]).amax(dim=1)
+
+
+class BertGraphSage(InteractionModel):
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
+        super().__init__(language, settings, sizes)
+        if settings.full_batch:
+            raise InputError("BERT+GraphSAGE reads samples of neighbours: it has no full_batch.")
+        width = language.width
+        self.passes_on = (width,)
+        self.pool = nn.Linear(width, width)
+        self.join = nn.Linear(2 * width, width, bias=False)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.head = nn.Linear(width, sizes.n_classes)
+
+    def forward(self, batch: Batch) -> Output:
+        words = first_tokens(self.language, batch.texts)
+        around = words if batch.remembered is None else torch.cat([words, batch.remembered])
+        pooled = masked_max(functional.relu(self.pool(around)), neighbours_of_targets(batch))
+        joined = functional.relu(self.join(torch.cat([words[batch.targets], pooled], dim=1)))
+        return Output(self.head(self.dropout(joined)), joined, words.detach())
+
+
+class GraphSage(nn.Module):
+    """Two layers over all neighbours of frozen vectors."""
+
+    def __init__(self, width: int, n_classes: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(2 * width, HIDDEN_UNITS)
+        self.second = nn.Linear(2 * HIDDEN_UNITS, HIDDEN_UNITS)
+        self.head = nn.Linear(HIDDEN_UNITS, n_classes)
+
+    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+        for layer in (self.first, self.second):
+            x = functional.normalize(functional.relu(layer(torch.cat([x, graph.neighbour_means(x)], dim=1))), dim=1)
+        return self.head(x[targets])
+
+
+def build(settings: Settings, watcher: Watcher | None, mode: str) -> InteractionClassifier:
+    if mode == "frozen":
+        return FrozenText(settings, watcher, pooling="first", net=GraphSage)
+    return FineTuned(settings, watcher, build=BertGraphSage)
+
+
+METHOD = Method(
+    title="BERT+GraphSAGE",
+    paper="Hamilton et al., NeurIPS 2017",
+    build=build,
+    settings={"distance": "none", "centrality": "none", "nodes": "trained", "labels": False, "neighbours": 5},
+    options={"mode": ("joint", "frozen")},
+)

@@ -1,0 +1,80 @@
+"""BERT+NODES: a trained vector of the user and one of the item are two more tokens of the text.
+
+The paper's own baseline.
+
+    input = [[CLS], words, [SEP], W z_u, W z_i],   z trained, 64 wide;   logits = Linear([CLS] of the last layer)
+
+The node tokens enter below the first layer and pass through all of them like words; nothing is put in again above (that
+is the difference to Edgeformers). They have no place in the text, and every token sees them. Users and items that
+training never saw share a vector that training prepares for them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saft.methods._card import Method
+from saft.methods._fine_tuned import FineTuned
+from saft.model.batch import Batch
+from saft.model.interaction_model import InteractionModel, NodeTable, Output, Sizes
+from saft.model.language import NO_PLACE, LanguageModel
+from saft.settings import TEXT_ONLY, Settings
+
+
+class NodePair(nn.Module):
+    """(read, 2, width) the tokens of each interaction's user and item: one table each, one map for both."""
+
+    def __init__(self, width: int, settings: Settings, sizes: Sizes) -> None:
+        super().__init__()
+        self.users = NodeTable(sizes.n_users, settings.node_dim, settings.node_dropout)
+        self.items = NodeTable(sizes.n_items, settings.node_dim, settings.node_dropout)
+        for table in (self.users, self.items):
+            nn.init.xavier_normal_(table.vectors.weight)
+        self.linear = nn.Linear(settings.node_dim, width)
+
+    def forward(self, batch: Batch) -> Tensor:
+        users = self.users(batch.user_nodes.codes)[batch.users[: batch.n_read]]
+        items = self.items(batch.item_nodes.codes)[batch.items[: batch.n_read]]
+        return self.linear(torch.stack([users, items], dim=1))
+
+
+def run_with(language: LanguageModel, number: int, states: Tensor, mask: Tensor, added: Tensor) -> Tensor:
+    """Layer ``number`` on [text; added]."""
+    length, more = states.shape[1], added.shape[1]
+    places = torch.arange(length + more, device=states.device)
+    places[length:] = NO_PLACE
+    return language.run_layer(
+        number, torch.cat([states, added], dim=1), functional.pad(mask, (0, more), value=1), places
+    )
+
+
+class BertNodes(InteractionModel):
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
+        super().__init__(language, settings, sizes)
+        self.nodes = NodePair(language.width, settings, sizes)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.head = nn.Linear(language.width, sizes.n_classes)
+
+    def forward(self, batch: Batch) -> Output:
+        sizes = [len(tokens) for tokens, _ in batch.texts]
+        read = []
+        for (tokens, mask), added in zip(batch.texts, torch.split(self.nodes(batch), sizes), strict=True):
+            states = self.language.embed(tokens, mask)
+            for number in range(self.language.n_layers):
+                states = run_with(self.language, number, states, mask, added)
+                states, added = states[:, : mask.shape[1]], states[:, mask.shape[1] :]
+            read.append(states[:, 0])
+        seen = torch.cat(read)[batch.targets]
+        return Output(self.head(self.dropout(seen)), seen)
+
+
+METHOD = Method(
+    title="BERT+NODES",
+    paper="baseline of the SAFT paper",
+    build=partial(FineTuned, build=BertNodes),
+    settings=TEXT_ONLY,
+)

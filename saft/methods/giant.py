@@ -1,0 +1,153 @@
+"""GIANT: the encoder first learns to tell from a text who wrote it and what it is about, then is frozen.
+
+Chien, Chang, Hsieh, Yu, Zhang, Milenkovic and Dhillon: Node Feature Extraction by Self-Supervised Multi-scale
+Neighborhood Prediction. ICLR 2022.
+
+Users (and items) are described by the normalised sum of their texts' TF-IDF and divided by a balanced tree: each part
+in halves by spherical 2-means, until a part holds about 16. The encoder is fine-tuned to find the parts of an
+interaction's user and item, coarse ones in one epoch, fine ones in the next:
+
+    loss = mean over parts c of max(0, 1 − y_c s_c)²,   s = Linear(mean of the last layer's tokens),   y_c = ±1
+
+Its vectors then go into graph convolution on the line graph (``_gcn.py``). Labels of interactions play no part in the
+first step. Differs from the original, which predicts neighbouring nodes: here the neighbourhood of an interaction is
+its user and its item. All parts of a level are scored, as there are at most 1,024; the original scores a shortlist out
+of millions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array, csr_matrix
+from torch import Tensor, nn
+from torch.nn import functional
+
+from saft.assembly import Assembly
+from saft.methods._card import Method
+from saft.methods._features import FeatureMethod
+from saft.methods._fine_tuned import count_parameters, run_training
+from saft.methods._gcn import GRAPH_TRAINING, LineGcn
+from saft.methods._text_vectors import encode
+from saft.methods.tfidf import learn_words
+from saft.model.batch import Batch
+from saft.model.interaction_model import InteractionModel, Output, Sizes, masked_mean
+from saft.model.language import LanguageModel
+from saft.network import TextualInteractionNetwork
+from saft.settings import TEXT_ONLY, Settings
+
+MOST_LEVELS, LEAF = 10, 16  # at most 1,024 parts of about 16 nodes
+ROUNDS = 5  # of 2-means
+
+
+def levels_for(n_nodes: int) -> int:
+    """How often nodes are halved."""
+    return int(np.clip(np.log2(max(n_nodes / LEAF, 1)), 1, MOST_LEVELS))
+
+
+def describe(words: csr_matrix, nodes: np.ndarray, n_nodes: int) -> csr_array:
+    """(nodes, words) the normalised sum of the rows of each node's interactions; zero for nodes without words."""
+    from sklearn.preprocessing import normalize
+
+    belongs = csr_array((np.ones(len(nodes), np.float32), (nodes, np.arange(len(nodes)))), shape=(n_nodes, len(nodes)))
+    return csr_array(normalize(belongs @ csr_array(words)))
+
+
+def halve(vectors: csr_array, levels: int, rng: np.random.Generator) -> np.ndarray:
+    """(nodes,) the part of each node after ``levels`` halvings; parts differ by at most one node at every cut.
+
+    The part of a coarser level is the same number without its last binary digits.
+    """
+    parts = np.zeros(vectors.shape[0], dtype=np.int64)
+    for _ in range(levels):
+        deeper = parts * 2
+        for part in np.unique(parts):
+            members = np.flatnonzero(parts == part)
+            deeper[members[_upper_half(vectors[members], rng)]] += 1
+        parts = deeper
+    return parts
+
+
+def _upper_half(vectors: csr_array, rng: np.random.Generator) -> np.ndarray:
+    """Places of the half that leans to the second of two centres, by spherical 2-means with equal shares."""
+    count = vectors.shape[0]
+    order = rng.permutation(count)
+    for _ in range(ROUNDS if count > 2 else 0):
+        lower, upper = (np.asarray(vectors[half].sum(axis=0)).ravel() for half in np.array_split(order, 2))
+        lower, upper = (centre / max(np.linalg.norm(centre), 1e-12) for centre in (lower, upper))
+        order = np.argsort(vectors @ (upper - lower), kind="stable")
+    return np.array_split(order, 2)[1]
+
+
+class PartFinder(InteractionModel):
+    """Scores of all parts of users, then of items."""
+
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, parts: int) -> None:
+        super().__init__(language, settings, sizes)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.head = nn.Linear(language.width, parts)
+
+    def forward(self, batch: Batch) -> Output:
+        words = torch.cat([masked_mean(self.language(*chunk), chunk[1]) for chunk in batch.texts])[batch.targets]
+        return Output(self.head(self.dropout(words)), words)
+
+
+def squared_hinge(output: Output, batch: Batch) -> Tensor:
+    """``answers`` (batch, 2) are the parts of user and item, the latter counted on behind those of users."""
+    signs = torch.full_like(output.logits, -1.0).scatter(1, batch.answers, 1.0)
+    return functional.relu(1 - signs * output.logits).square().mean()
+
+
+class Giant(FeatureMethod):
+    training: ClassVar[dict[str, Any]] = GRAPH_TRAINING
+
+    def learn(self, network: TextualInteractionNetwork, train: np.ndarray) -> None:
+        """Fine-tune the encoder, level by level."""
+        settings = self.settings.changed(epochs=1)
+        network = network.showing(np.empty(0, np.int64))
+        self.watcher.says("Dividing users and items by their words")
+        words, rng = learn_words(network.texts).transform(network.texts.to_list()), np.random.default_rng(settings.seed)
+        sides = ((network.users, network.n_users), (network.items, network.n_items))
+        trees = [halve(describe(words, nodes, count), levels_for(count), rng) for nodes, count in sides]
+        depths = [levels_for(count) for _, count in sides]
+        before = None
+        for share in (0.5, 1.0):  # of the tree's depth
+            cuts = [depth - max(round(depth * share), 1) for depth in depths]
+            parts = [tree >> cut for tree, cut in zip(trees, cuts, strict=True)]
+            sizes = [1 << (depth - cut) for depth, cut in zip(depths, cuts, strict=True)]
+            answers = np.stack([parts[0][network.users], parts[1][network.items] + sizes[0]], axis=1)
+            before = self.assembly = self._train_level(network, settings, answers, sum(sizes), before)
+
+    def _train_level(
+        self,
+        network: TextualInteractionNetwork,
+        settings: Settings,
+        answers: np.ndarray,
+        parts: int,
+        before: Assembly | None,
+    ) -> Assembly:
+        assembly = Assembly.fresh(settings, network, partial(PartFinder, parts=parts))
+        if before is not None:  # go on with its encoder
+            assembly.model.language.load_state_dict(before.model.language.state_dict())
+        feed = assembly.feed()
+        feed.answers = answers
+        run_training(assembly.model, feed, np.arange(len(network)), None, settings, self.watcher, loss=squared_hinge)
+        return assembly
+
+    def features(self, network: TextualInteractionNetwork) -> np.ndarray:
+        tokens = self.assembly.feed(network).inputs.tokens
+        return encode(self.assembly.model.language.train(False), tokens, "mean", self.watcher.says)
+
+    def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
+        return LineGcn(width, network.n_classes)
+
+    def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Giant:
+        super().fit(network, train, valid)
+        self.n_parameters_ += count_parameters(self.assembly.model)
+        return self
+
+
+METHOD = Method(title="GIANT", paper="Chien et al., ICLR 2022", build=Giant, settings=TEXT_ONLY)
