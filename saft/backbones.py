@@ -30,15 +30,25 @@ def find_backbone(name: str) -> str:
 
 def open_backbone(loader: Any, name: str) -> Any:
     """What ``loader`` (a class with ``from_pretrained``) makes of this name, or an error that says what to do."""
-    found = find_backbone(name)
     try:
-        return loader.from_pretrained(found)
+        if name.endswith(".gguf"):
+            return _open_packed(loader, Path(name).expanduser())
+        return loader.from_pretrained(find_backbone(name))
     except (OSError, ValueError) as error:  # what transformers raises for an unknown name, a lost file, no network
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
             f"The encoder {name!r} cannot be loaded: {reason} Choose minilm, a folder with an encoder and its "
             "tokenizer, or a name on the model hub (and be online the first time)."
         ) from error
+
+
+def _open_packed(loader: Any, file: Path) -> Any:
+    """Weights in one quantised file, unpacked; the tokenizer is in it too."""
+    if importlib.util.find_spec("gguf") is None:
+        raise InputError(f"Reading {file.name} needs the package gguf. Install it with: pip install gguf")
+    if not file.is_file():
+        raise InputError(f"There is no file {file} to load a language model from.")
+    return loader.from_pretrained(file.parent, gguf_file=file.name)
 
 
 @cache

@@ -20,14 +20,13 @@ from torch import Tensor, nn
 
 from saft.backbones import open_backbone
 from saft.errors import InputError
-from saft.model.interaction_model import masked_mean
+from saft.model.interaction_model import pooled
 from saft.model.language import FAMILIES, LanguageModel
 from saft.settings import Settings
 from saft.tokens import Tokens, load_tokenizer, tokenise
 from saft.writing import replacing
 
 TEXTS_AT_ONCE = 64
-POOLINGS = ("first", "mean", "last")
 
 
 def text_vectors(
@@ -101,14 +100,6 @@ def encode(
         result[some] = vectors
         says(f"Reading texts: {first + len(some):,} of {len(tokens):,}")
     return result
-
-
-def pooled(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
-    """(texts, width) from token states."""
-    if pooling == "mean":
-        return masked_mean(states, mask)
-    place = torch.zeros(len(mask), dtype=torch.long) if pooling == "first" else mask.sum(dim=1) - 1
-    return states[torch.arange(len(states)), place]
 
 
 def _given(file: Path, count: int) -> np.ndarray:

@@ -5,7 +5,7 @@ Bielak, Kajdanowicz and Chawla: AttrE2vec: Unsupervised attributed edge represen
 
 From each end w of e, 16 random walks of 8 interactions that never use e (a dead end is filled with zeros):
 
-    S_w = mean over walks of the mean of their vectors h (``walk=mean``), or of Σ_j e^{−j} h_j / 8 (``walk=exponential``)
+    S_w = mean over walks of the mean of their vectors h (``walk=mean``) or of Σ_j e^{−j} h_j / 8 (``walk=exponential``)
     α = softmax(tanh(a₀·h_e), tanh(a_u·S_u), tanh(a_i·S_i));   z = MLP([α₀ h_e; α_u S_u; α_i S_i]), 64 wide
     loss = ½ cosine loss(z_e with 5 interactions of its walks, against 10 others) + ½ ‖decoder(z_e) − h_e‖²
 

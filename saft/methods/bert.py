@@ -3,34 +3,26 @@
 Devlin, Chang, Lee and Toutanova: BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding.
 NAACL 2019.
 
-    logits = Linear([CLS] of the last layer)
+    logits = Linear(x),   x: mean over the tokens of the last layer
 
-Differs from the original: nothing but the encoder, which is the one that all methods are given.
+Differs from the original: the encoder is the one that all methods are given, and x is the mean instead of [CLS], which
+suits that encoder better (``pooling=first`` takes [CLS]).
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from torch import nn
-
 from saft.methods._card import Method
-from saft.methods._fine_tuned import FineTuned, first_tokens
+from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel, Output, Sizes
-from saft.model.language import LanguageModel
-from saft.settings import TEXT_ONLY, Settings
+from saft.model.interaction_model import Output
+from saft.settings import TEXT_ONLY
 
 
-class Bert(InteractionModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
-        super().__init__(language, settings, sizes)
-        self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(language.width, sizes.n_classes)
-
+class Bert(TextModel):
     def forward(self, batch: Batch) -> Output:
-        words = first_tokens(self.language, batch.texts)[batch.targets]
-        return Output(self.head(self.dropout(words)), words)
+        return self.answer(self.read(batch)[batch.targets])
 
 
 METHOD = Method(
@@ -38,4 +30,5 @@ METHOD = Method(
     paper="Devlin et al., NAACL 2019",
     build=partial(FineTuned, build=Bert),
     settings=TEXT_ONLY,
+    options=POOLING,
 )

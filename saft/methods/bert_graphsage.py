@@ -3,7 +3,8 @@
 Hamilton, Ying and Leskovec: Inductive Representation Learning on Large Graphs. NeurIPS 2017; as a cascade behind a text
 encoder in the releases of GraphFormers and Heterformer.
 
-    c_e = [CLS] of interaction e;   a_e = max over neighbours j of ReLU(W_p c_j)   (0 without neighbours)
+    c_e = mean over the tokens of e's text (``pooling=first``: [CLS])
+    a_e = max over neighbours j of ReLU(W_p c_j),   0 without neighbours
     h_e = ReLU(W [c_e; a_e]);   logits = Linear(h_e)
 
 Neighbours share the user or the item, five of each side, sampled anew in every epoch. ``mode=joint`` (default) trains
@@ -22,11 +23,11 @@ from torch.nn import functional
 
 from saft.errors import InputError
 from saft.methods._card import InteractionClassifier, Method
-from saft.methods._fine_tuned import FineTuned, first_tokens, neighbours_of_targets
+from saft.methods._fine_tuned import POOLING, FineTuned, TextModel, neighbours_of_targets
 from saft.methods._gcn import FrozenText
 from saft.methods._line_graph import LineGraph
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel, Output, Sizes
+from saft.model.interaction_model import Output, Sizes
 from saft.model.language import LanguageModel
 from saft.settings import Settings
 from saft.training import Watcher
@@ -42,24 +43,22 @@ def masked_max(values: Tensor, mask: Tensor) -> Tensor:
     return (values[None] * mask[:, :, None]).amax(dim=1)
 
 
-class BertGraphSage(InteractionModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
-        super().__init__(language, settings, sizes)
+class BertGraphSage(TextModel):
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(language, settings, sizes, pooling)
         if settings.full_batch:
             raise InputError("BERT+GraphSAGE reads samples of neighbours: it has no full_batch.")
         width = language.width
         self.passes_on = (width,)
         self.pool = nn.Linear(width, width)
         self.join = nn.Linear(2 * width, width, bias=False)
-        self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(width, sizes.n_classes)
 
     def forward(self, batch: Batch) -> Output:
-        words = first_tokens(self.language, batch.texts)
+        words = self.read(batch)
         around = words if batch.remembered is None else torch.cat([words, batch.remembered])
         pooled = masked_max(functional.relu(self.pool(around)), neighbours_of_targets(batch))
         joined = functional.relu(self.join(torch.cat([words[batch.targets], pooled], dim=1)))
-        return Output(self.head(self.dropout(joined)), joined, words.detach())
+        return self.answer(joined, words.detach())
 
 
 class GraphSage(nn.Module):
@@ -77,10 +76,10 @@ class GraphSage(nn.Module):
         return self.head(x[targets])
 
 
-def build(settings: Settings, watcher: Watcher | None, mode: str) -> InteractionClassifier:
+def build(settings: Settings, watcher: Watcher | None, mode: str, pooling: str) -> InteractionClassifier:
     if mode == "frozen":
-        return FrozenText(settings, watcher, pooling="first", net=GraphSage)
-    return FineTuned(settings, watcher, build=BertGraphSage)
+        return FrozenText(settings, watcher, pooling=pooling, net=GraphSage)
+    return FineTuned(settings, watcher, build=BertGraphSage, pooling=pooling)
 
 
 METHOD = Method(
@@ -88,5 +87,5 @@ METHOD = Method(
     paper="Hamilton et al., NeurIPS 2017",
     build=build,
     settings={"distance": "none", "centrality": "none", "nodes": "trained", "labels": False, "neighbours": 5},
-    options={"mode": ("joint", "frozen")},
+    options={"mode": ("joint", "frozen")} | POOLING,
 )

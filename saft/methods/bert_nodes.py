@@ -2,11 +2,12 @@
 
 The paper's own baseline.
 
-    input = [[CLS], words, [SEP], W z_u, W z_i],   z trained, 64 wide;   logits = Linear([CLS] of the last layer)
+    input = [[CLS], words, [SEP], W z_u, W z_i],   z trained, 64 wide
+    logits = Linear(mean over the text's tokens of the last layer)
 
 The node tokens enter below the first layer and pass through all of them like words; nothing is put in again above (that
 is the difference to Edgeformers). They have no place in the text, and every token sees them. Users and items that
-training never saw share a vector that training prepares for them.
+training never saw share a vector that training prepares for them. ``pooling=first`` takes [CLS] instead of the mean.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.methods._card import Method
-from saft.methods._fine_tuned import FineTuned
+from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel, NodeTable, Output, Sizes
+from saft.model.interaction_model import NodeTable, Output, Sizes
 from saft.model.language import NO_PLACE, LanguageModel
 from saft.settings import TEXT_ONLY, Settings
 
@@ -52,12 +53,10 @@ def run_with(language: LanguageModel, number: int, states: Tensor, mask: Tensor,
     )
 
 
-class BertNodes(InteractionModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
-        super().__init__(language, settings, sizes)
+class BertNodes(TextModel):
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(language, settings, sizes, pooling)
         self.nodes = NodePair(language.width, settings, sizes)
-        self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(language.width, sizes.n_classes)
 
     def forward(self, batch: Batch) -> Output:
         sizes = [len(tokens) for tokens, _ in batch.texts]
@@ -67,9 +66,8 @@ class BertNodes(InteractionModel):
             for number in range(self.language.n_layers):
                 states = run_with(self.language, number, states, mask, added)
                 states, added = states[:, : mask.shape[1]], states[:, mask.shape[1] :]
-            read.append(states[:, 0])
-        seen = torch.cat(read)[batch.targets]
-        return Output(self.head(self.dropout(seen)), seen)
+            read.append(states)
+        return self.answer(self.pooled(read, batch.texts)[batch.targets])
 
 
 METHOD = Method(
@@ -77,4 +75,5 @@ METHOD = Method(
     paper="baseline of the SAFT paper",
     build=partial(FineTuned, build=BertNodes),
     settings=TEXT_ONLY,
+    options=POOLING,
 )

@@ -4,15 +4,15 @@ Yang, Liu, Xiao, Li, Lian, Agrawal, Singh, Sun and Xie: GraphFormers: GNN-nested
 Learning on Textual Graph. NeurIPS 2021.
 
     layer 1:        text alone, of the interaction and of each neighbour
-    layers 2 … L:   s = attention(query c_0; keys and values c_0, c_1, …, c_n),   c_j: [CLS] state before the layer
+    layers 2 … L:   s = attention(query c_0; keys and values c_0, c_1, …, c_n),   c_j: mean of text j before the layer
                     the interaction's tokens attend to [s; text]; neighbours' tokens to their own text alone
-    logits = Linear([CLS] of the last layer)
+    logits = Linear(mean over the text's tokens of the last layer)
 
 The attention has queries, keys and values of its own, one set for all layers, and no output map. Differs from the
 original: centre and neighbours are interactions that share the user or the item (at most three by each side, where the
-original samples five); no bias for relative positions, as BERT has none. Neighbours' states do not depend on who asks,
-so they are remembered from when they were last read instead of read again for each target (``remember=false`` reads
-them, with gradients, at several times the cost).
+original samples five); no bias for relative positions, as BERT has none; the mean stands for a text instead of [CLS]
+(``pooling=first``). Neighbours' states do not depend on who asks, so they are remembered from when they were last read
+instead of read again for each target (``remember=false`` reads them, with gradients, at several times the cost).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from torch import Tensor, nn
 
 from saft.errors import InputError
 from saft.methods._card import Method
-from saft.methods._fine_tuned import FineTuned, neighbours_of_targets
+from saft.methods._fine_tuned import POOLING, FineTuned, TextModel, neighbours_of_targets
 from saft.methods.bert_nodes import run_with
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel, Output, Sizes
+from saft.model.interaction_model import Output, Sizes
 from saft.model.language import LanguageModel
 from saft.settings import Settings
 
@@ -56,15 +56,13 @@ class GraphAggregation(nn.Module):
         return states.reshape(len(states), self.heads, -1)
 
 
-class GraphFormers(InteractionModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
-        super().__init__(language, settings, sizes)
+class GraphFormers(TextModel):
+    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(language, settings, sizes, pooling)
         if language.n_layers < 2 or settings.full_batch:
             raise InputError("GraphFormers need at least 2 layers of the encoder, and have no full_batch.")
-        self.passes_on = (language.n_layers - 1, language.width)  # [CLS] before every layer but the first
+        self.passes_on = (language.n_layers - 1, language.width)  # what stands for it before every layer but the first
         self.aggregation = GraphAggregation(language.width, language.model.config.num_attention_heads)
-        self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(language.width, sizes.n_classes)
 
     def forward(self, batch: Batch) -> Output:
         mask = neighbours_of_targets(batch)
@@ -79,21 +77,21 @@ class GraphFormers(InteractionModel):
             nothing = batch.remembered.new_zeros(batch.n_read, *self.passes_on)
             around = torch.cat([nothing if own is None else own, batch.remembered])
         words = self._centres(batch, around, mask)
-        return Output(self.head(self.dropout(words)), words, None if own is None else own.detach())
+        return self.answer(words, None if own is None else own.detach())
 
     def _alone(self, batch: Batch) -> Tensor:
-        """(read, layers − 1, width) [CLS] of every text before each layer but the first, without neighbours."""
-        read = []
-        for tokens, mask in batch.texts:
-            states, firsts = self.language.embed(tokens, mask), []
-            for number in range(self.language.n_layers - 1):
-                states = self.language.run_layer(number, states, mask)
-                firsts.append(states[:, 0])
-            read.append(torch.stack(firsts, dim=1))
-        return torch.cat(read)
+        """(read, layers − 1, width) c of every text before each layer but the first, without neighbours."""
+        texts, before = [self.language.embed(*chunk) for chunk in batch.texts], []
+        for number in range(self.language.n_layers - 1):
+            texts = [
+                self.language.run_layer(number, states, mask)
+                for states, (_, mask) in zip(texts, batch.texts, strict=True)
+            ]
+            before.append(self.pooled(texts, batch.texts))
+        return torch.stack(before, dim=1)
 
     def _centres(self, batch: Batch, around: Tensor, mask: Tensor) -> Tensor:
-        """(targets, width) [CLS] of the last layer, of targets that hear their neighbours."""
+        """(targets, width) c of the last layer, of targets that hear their neighbours."""
         order = torch.argsort(batch.targets)  # as their texts stand in the chunks
         mask = mask[order]
         chosen = torch.zeros(batch.n_read, dtype=torch.bool, device=mask.device).index_fill(0, batch.targets, True)
@@ -101,14 +99,13 @@ class GraphFormers(InteractionModel):
         chunks = [(tokens[part], there[part]) for (tokens, there), part in zip(batch.texts, parts, strict=True)]
         texts = [self.language.run_layer(0, self.language.embed(*chunk), chunk[1]) for chunk in chunks]
         for number in range(1, self.language.n_layers):
-            firsts = torch.cat([states[:, 0] for states in texts])
-            heard = self.aggregation(firsts, around[:, number - 1], mask)
+            heard = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
             stations = torch.split(heard[:, None], [len(states) for states in texts])
             texts = [
                 run_with(self.language, number, states, chunk[1], station)[:, : states.shape[1]]
                 for states, chunk, station in zip(texts, chunks, stations, strict=True)
             ]
-        return torch.cat([states[:, 0] for states in texts])[torch.argsort(order)]
+        return self.pooled(texts, chunks)[torch.argsort(order)]
 
 
 METHOD = Method(
@@ -116,4 +113,5 @@ METHOD = Method(
     paper="Yang et al., NeurIPS 2021",
     build=partial(FineTuned, build=GraphFormers),
     settings={"distance": "none", "centrality": "none", "nodes": "trained", "labels": False, "neighbours": 3},
+    options=POOLING,
 )

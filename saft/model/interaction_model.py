@@ -67,6 +67,17 @@ class NodeTable(nn.Module):
         return self.vectors(codes)
 
 
+POOLINGS = ("mean", "first", "last")
+
+
+def pooled(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
+    """(texts, width) what stands for a text: the mean over its tokens, or the state of its first or last one."""
+    if pooling == "mean":
+        return masked_mean(states, mask)
+    place = torch.zeros_like(mask[:, 0]) if pooling == "first" else mask.sum(dim=1) - 1
+    return states[torch.arange(len(states), device=states.device), place]
+
+
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
     """(texts, width) mean over the tokens that are there; padding does not count."""
     there = mask.to(states.dtype)[:, :, None]
