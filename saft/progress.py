@@ -10,14 +10,18 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """Watches a training or a prediction, on standard error. Where nobody is watching, only epochs are told."""
+    """Watches a training or a prediction, on standard error. Where nobody is watching, only epochs are told.
 
-    def __init__(self, what: str = "", total: int | None = None) -> None:
+    Args:
+        epochs: say a line for each; without them there is only the bar, for trainings of hundreds of epochs.
+    """
+
+    def __init__(self, what: str = "", total: int | None = None, epochs: bool = True) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._console = Console(stderr=True)
-        self._best = 0.0
+        self._best, self._name, self._epochs = 0.0, "", epochs
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -39,11 +43,18 @@ class Bar:
     ) -> None:
         self._bar.stop()
 
+    def starts(self, name: str) -> None:
+        """Another training begins under this name."""
+        self._best, self._name = 0.0, f"{name}: "
+        self._bar.reset(self._task, total=None, description=name, news="")
+
     def begins(self, epoch: int, epochs: int, targets: int) -> None:
         # Over all epochs, so that the time left is that of the whole training.
         done, total = (epoch - 1) * targets, epochs * targets
         best = f", best validation Macro-F1 {self._best:.1%}" if epoch > 1 else ""
-        self._bar.update(self._task, completed=done, total=total, description=f"Epoch {epoch}/{epochs}{best}", news="")
+        self._bar.update(
+            self._task, completed=done, total=total, description=f"{self._name}Epoch {epoch}/{epochs}{best}", news=""
+        )
 
     def step(self, targets: int, loss: float) -> None:
         self.advance(targets, f" loss {loss:.3f}" if loss else "")
@@ -57,6 +68,8 @@ class Bar:
 
     def ends(self, record: EpochRecord) -> None:
         self._best = max(self._best, record.valid_macro_f1)
+        if not self._epochs:
+            return
         self._console.print(
             f"Epoch {record.epoch:>2}: loss {record.loss:.3f}, validation Macro-F1 {record.valid_macro_f1:.1%}, "
             f"Micro-F1 {record.valid_micro_f1:.1%}, {record.targets_per_second:.0f} interactions/s, "

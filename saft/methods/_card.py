@@ -43,6 +43,7 @@ class Method:
         build: (settings, watcher, **options) → the method, unfitted.
         settings: what makes it this method; they win over settings that are meant for all methods.
         options: choices of its own, the default first.
+        reads_with_encoder: whether ``encoder`` means anything to it.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Method:
     build: Callable[..., InteractionClassifier]
     settings: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reads_with_encoder: bool = True
 
     def settings_with(self, shared: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
         """The settings it runs with: those for all methods, then what defines it, then those given for it alone."""

@@ -35,6 +35,10 @@ class LineGraph:
     def item_sums(self, x: Tensor) -> Tensor:
         return x.new_zeros(self.n_items, x.shape[1]).index_add(0, self.items, x)
 
+    def shared(self, x: Tensor) -> Tensor:
+        """(E_u E_uᵀ + E_i E_iᵀ) x. Gathers are ``index_select``, whose gradient adds up in a fixed order."""
+        return self.user_sums(x).index_select(0, self.users) + self.item_sums(x).index_select(0, self.items)
+
     @cached_property
     def user_degrees(self) -> Tensor:
         """(users, 1), at least 1."""
@@ -51,10 +55,10 @@ class LineGraph:
 
     def user_means(self, x: Tensor) -> Tensor:
         """P_u x = E_u D_u⁻¹ E_uᵀ x: the mean over the interactions of the same user, itself included."""
-        return (self.user_sums(x) / self.user_degrees)[self.users]
+        return (self.user_sums(x) / self.user_degrees).index_select(0, self.users)
 
     def item_means(self, x: Tensor) -> Tensor:
-        return (self.item_sums(x) / self.item_degrees)[self.items]
+        return (self.item_sums(x) / self.item_degrees).index_select(0, self.items)
 
     def walk(self, x: Tensor, users: float = 0.5) -> Tensor:
         """(β P_u + (1 − β) P_i) x; with β = ½ one step of a walk from interaction to interaction."""
@@ -62,11 +66,10 @@ class LineGraph:
 
     def neighbour_means(self, x: Tensor) -> Tensor:
         """(E_u E_uᵀ + E_i E_iᵀ − 2 I) x / degree: the mean over neighbours, itself not included; 0 without any."""
-        sums = self.user_sums(x)[self.users] + self.item_sums(x)[self.items] - 2 * x
-        return sums / self.degrees.clamp(min=1)
+        return (self.shared(x) - 2 * x) / self.degrees.clamp(min=1)
 
     def convolve(self, x: Tensor) -> Tensor:
         """D^(-1/2) (E_u E_uᵀ + E_i E_iᵀ − I) D^(-1/2) x: adjacency with a loop at each, D its degrees d_u + d_i − 1."""
         scale = (self.degrees + 1).to(x.dtype) ** -0.5
         scaled = scale * x
-        return scale * (self.user_sums(scaled)[self.users] + self.item_sums(scaled)[self.items] - scaled)
+        return scale * (self.shared(scaled) - scaled)

@@ -140,7 +140,7 @@ class EdgeEncoder(nn.Module):
         return Coded(
             own=own,
             positives=self.code(self.parts[positives]),
-            negatives=self.code(self.parts[drawn])[picks],
+            negatives=self.code(self.parts[drawn]).index_select(0, picks.flatten()).reshape(*picks.shape, -1),
             strange=strange,
             decoded=self.decoder(own),
             vectors=self.parts[rows, 0],

@@ -66,11 +66,13 @@ class GraphSage(nn.Module):
 
     def __init__(self, width: int, n_classes: int) -> None:
         super().__init__()
+        self.norm = nn.BatchNorm1d(width)
         self.first = nn.Linear(2 * width, HIDDEN_UNITS)
         self.second = nn.Linear(2 * HIDDEN_UNITS, HIDDEN_UNITS)
         self.head = nn.Linear(HIDDEN_UNITS, n_classes)
 
     def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+        x = self.norm(x)
         for layer in (self.first, self.second):
             x = functional.normalize(functional.relu(layer(torch.cat([x, graph.neighbour_means(x)], dim=1))), dim=1)
         return self.head(x[targets])

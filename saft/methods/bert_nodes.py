@@ -38,8 +38,8 @@ class NodePair(nn.Module):
         self.linear = nn.Linear(settings.node_dim, width)
 
     def forward(self, batch: Batch) -> Tensor:
-        users = self.users(batch.user_nodes.codes)[batch.users[: batch.n_read]]
-        items = self.items(batch.item_nodes.codes)[batch.items[: batch.n_read]]
+        users = self.users(batch.user_nodes.codes).index_select(0, batch.users[: batch.n_read])
+        items = self.items(batch.item_nodes.codes).index_select(0, batch.items[: batch.n_read])
         return self.linear(torch.stack([users, items], dim=1))
 
 

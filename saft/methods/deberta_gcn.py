@@ -3,23 +3,23 @@
 He, Gao and Chen: DeBERTaV3: Improving DeBERTa using ELECTRA-Style Pre-Training with Gradient-Disentangled Embedding
 Sharing. ICLR 2023; Kipf and Welling, ICLR 2017.
 
-    x_e = [CLS] of the last layer;   two layers of graph convolution on the line graph (``_gcn.py``)
+    x_e = mean over the tokens of the last layer;   two layers of graph convolution on the line graph (``_gcn.py``)
 
 The weights are those of ``encoder``, by default version 3 of the base size from the model hub; give a folder where
-there is no network. Whatever is named is used: a row of a table says which weights it ran on.
+there is no network. Whatever is named is used: a row of a table says which weights it ran on. ``pooling=first`` takes
+[CLS], as the paper's row may have done; nothing in DeBERTa's training makes that token stand for the text.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from saft.methods._card import Method
+from saft.methods._fine_tuned import POOLING
 from saft.methods._gcn import GRAPHS, FrozenText
 
 METHOD = Method(
     title="DeBERTa+GCN",
     paper="He et al., ICLR 2023; Kipf and Welling, ICLR 2017",
-    build=partial(FrozenText, pooling="first"),
+    build=FrozenText,
     settings={"encoder": "microsoft/deberta-v3-base"},
-    options={"graph": tuple(GRAPHS)},
+    options={"graph": tuple(GRAPHS)} | POOLING,
 )

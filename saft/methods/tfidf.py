@@ -54,4 +54,4 @@ class TfIdf:
         return self.logistic_.predict_proba(self.words_.transform(network.take(interactions).texts.to_list()))
 
 
-METHOD = Method(title="TF-IDF", paper="Sparck Jones 1972", build=TfIdf)
+METHOD = Method(title="TF-IDF", paper="Sparck Jones 1972", build=TfIdf, reads_with_encoder=False)

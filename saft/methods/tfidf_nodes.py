@@ -62,4 +62,4 @@ class TfIdfNodes(FeatureMethod):
         return WordsAndNodes(width, network, self.settings)
 
 
-METHOD = Method(title="TF-IDF+NODES", paper="baseline of the SAFT paper", build=TfIdfNodes)
+METHOD = Method(title="TF-IDF+NODES", paper="baseline of the SAFT paper", build=TfIdfNodes, reads_with_encoder=False)

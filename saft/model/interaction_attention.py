@@ -3,6 +3,9 @@
 Both apply P = E diag(d + 1)⁻¹ Eᵀ, where E says which node each interaction belongs to: a scatter-sum to the nodes, a
 division and a gather back. P itself, with its Σ d² entries, is never built; time and memory are linear in interactions.
 
+(Gathers are ``index_select``: the gradient of plain indexing adds up from several threads at once, in an order that no
+seed decides.)
+
 Input to both: u⁰ of every interaction, the token of its user (or item). Output: û = LayerNorm(Linear(u^R)).
 """
 
@@ -23,11 +26,11 @@ def propagate(states: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None
     if speaks is None:
         sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states)
         degrees = torch.bincount(nodes, minlength=n_nodes).to(states.dtype)
-        return (sums / (degrees + 1)[:, None])[nodes]
+        return (sums / (degrees + 1)[:, None]).index_select(0, nodes)
     heard = speaks.to(states.dtype)[:, None]
     sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states * heard)
     degrees = states.new_zeros(n_nodes, 1).index_add(0, nodes, heard)
-    return (sums[nodes] + (1 - heard) * states) / (degrees[nodes] + (1 - heard) + 1)
+    return (sums.index_select(0, nodes) + (1 - heard) * states) / (degrees[nodes] + (1 - heard) + 1)
 
 
 class LineGraphAttention(nn.Module):

@@ -148,8 +148,8 @@ class SaftModel(InteractionModel):
             "item": (batch.items, len(batch.item_nodes), batch.speaks.get("item")),
         }
         node_states = {
-            "user": self.node_tokens["user"](batch.user_nodes)[batch.users],
-            "item": self.node_tokens["item"](batch.item_nodes)[batch.items],
+            "user": self.node_tokens["user"](batch.user_nodes).index_select(0, batch.users),
+            "item": self.node_tokens["item"](batch.item_nodes).index_select(0, batch.items),
         }
         added, levels = self._added_tokens(batch, node_states)
         proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])

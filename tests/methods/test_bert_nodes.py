@@ -1,0 +1,20 @@
+"""BERT+NODES against the encoder's layers called one by one."""
+
+import torch
+
+from tests.methods.conftest import texts_of
+
+
+def test_two_node_tokens_pass_through_all_layers_beside_the_text(made):
+    model, batch = made("bert_nodes")
+    logits, texts = model(batch).logits, texts_of(batch)
+    layers = model.language.model.encoder.layer
+    for place, e in enumerate(batch.targets.tolist()):
+        z_u = model.nodes.users.vectors.weight[batch.user_nodes.codes[batch.users[e]]]
+        z_i = model.nodes.items.vectors.weight[batch.item_nodes.codes[batch.items[e]]]
+        added = torch.stack([model.nodes.linear(z_u), model.nodes.linear(z_i)])[None]
+        states = torch.cat([model.language.model.embeddings(input_ids=texts[e]), added], dim=1)
+        for layer in layers:
+            states = layer(states, None)
+        seen = states[0, :-2].mean(dim=0)
+        torch.testing.assert_close(logits[place], model.head(seen), atol=1e-5, rtol=1e-4)

@@ -1,0 +1,27 @@
+"""Edgeformers against the encoder's layers called one by one."""
+
+import pytest
+import torch
+
+import saft
+from saft.methods import find
+from tests.methods.conftest import texts_of
+
+
+def test_fresh_node_tokens_stand_beside_the_text_in_every_layer_but_the_first(made):
+    model, batch = made("edgeformers")
+    logits, texts = model(batch).logits, texts_of(batch)
+    first, *others = model.language.model.encoder.layer
+    for place, e in enumerate(batch.targets.tolist()):
+        z_u = model.nodes.users.vectors.weight[batch.user_nodes.codes[batch.users[e]]]
+        z_i = model.nodes.items.vectors.weight[batch.item_nodes.codes[batch.items[e]]]
+        added = torch.stack([model.nodes.linear(z_u), model.nodes.linear(z_i)])[None]
+        states = first(model.language.model.embeddings(input_ids=texts[e]), None)
+        for layer in others:
+            states = layer(torch.cat([states, added], dim=1), None)[:, :-2]
+        torch.testing.assert_close(logits[place], model.head(states[0].mean(dim=0)), atol=1e-5, rtol=1e-4)
+
+
+def test_one_layer_is_too_few(toy, toy_settings):
+    with pytest.raises(saft.InputError, match="at least 2 layers"):
+        find("edgeformers").make(toy_settings, {"layers": 1}).fit(toy, [0, 1], [2])

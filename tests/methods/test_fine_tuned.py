@@ -1,0 +1,34 @@
+"""What methods that train the encoder share."""
+
+import numpy as np
+import pytest
+
+import saft
+from saft.methods import find
+from saft.methods._fine_tuned import neighbours_of_targets
+from saft.training import Silence
+from tests.methods.test_bert_graphsage import neighbours
+
+
+def test_neighbours_are_the_sampled_interactions_that_share_a_node(made):
+    _, batch = made("bert_graphsage")
+    mask = neighbours_of_targets(batch)
+    for place in range(len(batch.targets)):
+        assert mask[place].nonzero()[:, 0].tolist() == neighbours(batch, place)
+    assert mask.any(dim=1).sum() >= 5
+
+
+def test_validation_labels_are_in_nothing_that_a_method_keeps(toy, toy_settings):
+    parts = saft.split(toy, seed=0)
+    method = find("bert_labels").make(toy_settings | {"epochs": 1}).fit(toy, parts.train, parts.valid)
+    assert np.flatnonzero(method.assembly.network.is_labelled).tolist() == sorted(parts.train)
+    assert np.flatnonzero(method.feed(toy).labels != saft.network.HIDDEN).tolist() == sorted(parts.train)
+
+
+def test_an_interrupted_training_is_no_result(toy, toy_settings):
+    class Impatient(Silence):
+        def step(self, targets, loss):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        find("bert").make(toy_settings, watcher=Impatient()).fit(toy, np.arange(50), np.arange(50, 60))

@@ -1,0 +1,57 @@
+"""GraphFormers against loops over neighbours and the encoder's layers called one by one."""
+
+import pytest
+import torch
+
+from tests.methods.conftest import texts_of
+from tests.methods.test_bert_graphsage import in_order, neighbours
+
+
+def attended(model, centre: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+    """Attention of the centre over itself and the others, head by head."""
+    aggregation, everybody = model.aggregation, torch.stack([centre, *others])
+    query, keys, values = aggregation.query(centre), aggregation.key(everybody), aggregation.value(everybody)
+    size, parts = len(centre) // aggregation.heads, []
+    for head in range(aggregation.heads):
+        part = slice(head * size, (head + 1) * size)
+        weights = torch.softmax(keys[:, part] @ query[part] / size**0.5, dim=0)
+        parts.append(weights @ values[:, part])
+    return torch.cat(parts)
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, remember):
+    model, batch = made("graphformers", {"remember": remember})
+    logits, texts = model(batch).logits, texts_of(batch)
+    first, *layers = model.language.model.encoder.layer
+    alone = []  # of every text that is read: its mean before each layer but the first, without neighbours
+    for text in texts:
+        states, means = first(model.language.model.embeddings(input_ids=text), None), []
+        for layer in layers:
+            means.append(states[0].mean(dim=0))
+            states = layer(states, None)
+        alone.append(torch.stack(means))
+    if remember:
+        alone += list(batch.remembered)
+    for place, e in enumerate(batch.targets.tolist()):
+        states = first(model.language.model.embeddings(input_ids=texts[e]), None)
+        for number, layer in enumerate(layers):
+            others = [alone[other][number] for other in neighbours(batch, place)]
+            station = attended(model, states[0].mean(dim=0), others)
+            states = layer(torch.cat([states, station[None, None]], dim=1), None)[:, :-1]
+        torch.testing.assert_close(logits[place], model.head(states[0].mean(dim=0)), atol=2e-3, rtol=1e-3)
+
+
+def test_remembered_neighbours_say_what_they_say_when_they_are_read(made):
+    (read_by, read), (told_by, told) = (made("graphformers", {"remember": flag}) for flag in (False, True))
+    torch.testing.assert_close(in_order(read_by, read), in_order(told_by, told), atol=5e-3, rtol=0)
+
+
+def test_what_an_interaction_passes_on_knows_nothing_of_its_neighbours(made):
+    model, batch = made("graphformers")
+    model.train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    expected = model._alone(batch)
+    torch.testing.assert_close(model(batch).passed_on, expected)
