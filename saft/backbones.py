@@ -33,10 +33,10 @@ def open_backbone(loader: Any, name: str) -> Any:
     """What ``loader`` (a class with ``from_pretrained``) makes of this name, or an error that says what to do."""
     # Its retries while offline are many lines that say what our one says.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    packed = _packed_file(Path(name).expanduser()) if name.endswith(".gguf") else None
+    found = find_backbone(name) if packed is None else str(packed.parent)
     try:
-        if name.endswith(".gguf"):
-            return _open_packed(loader, Path(name).expanduser())
-        return loader.from_pretrained(find_backbone(name))
+        return loader.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
     except (OSError, ValueError) as error:  # what transformers raises for an unknown name, a lost file, no network
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
@@ -45,13 +45,13 @@ def open_backbone(loader: Any, name: str) -> Any:
         ) from error
 
 
-def _open_packed(loader: Any, file: Path) -> Any:
-    """Weights in one quantised file, unpacked; the tokenizer is in it too."""
+def _packed_file(file: Path) -> Path:
+    """Weights and tokenizer in one quantised file; they are unpacked when loaded."""
     if importlib.util.find_spec("gguf") is None:
         raise InputError(f"Reading {file.name} needs the package gguf. Install it with: pip install gguf")
     if not file.is_file():
         raise InputError(f"There is no file {file} to load a language model from.")
-    return loader.from_pretrained(file.parent, gguf_file=file.name)
+    return file
 
 
 @cache

@@ -86,7 +86,7 @@ class Glem:
         gnn, gnn_score, gnn_logits = self._train_gnn(vectors, self.train, gold)
         yield Pair(self._weights(), language_score, gnn, gnn_score)
         rows, answers = self._mixed(gold, gnn_logits, LM_TRUST)
-        language_score = self._train_language(rows, answers, epochs=max(self.settings.epochs // 2, 1))
+        language_score = self._train_language(rows, answers, epochs=max(self.settings.epochs // 4, 1))
         language_logits = predict_logits(self.assembly.model, self.assembly.feed(), np.arange(len(self.visible)))
         rows, answers = self._mixed(gold, language_logits, GNN_TRUST)
         gnn, gnn_score, _ = self._train_gnn(self._vectors(self.visible), rows, answers)
