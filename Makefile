@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
+# A worker per core, each with one thread: most models of the tests are too small for more.
+TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 .PHONY: demo test test-all check bench clean
 
@@ -10,10 +12,10 @@ demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, 
 	$(BIN)/saft demo
 
 test: check $(TESTABLE)      ## everything that guards the project
-	$(BIN)/python -m pytest
+	$(TESTED)
 
 test-all: check $(TESTABLE)  ## the same and what takes minutes
-	$(BIN)/python -m pytest -m ""
+	$(TESTED) -m ""
 
 check: $(INSTALLED)          ## lint, format, types
 	$(BIN)/ruff check .

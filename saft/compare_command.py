@@ -10,6 +10,7 @@ import typer
 from saft.console import busy, plain, say, show
 from saft.errors import InputError
 from saft.flags import COLUMNS, SETTINGS, Data, settings_from, taking
+from saft.methods import names
 from saft.model_commands import read_columns
 from saft.settings import TYPES
 
@@ -29,7 +30,7 @@ def compare(
     data: Data,
     settings: dict[str, Any],
     columns: dict[str, Any],
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas, or all.")] = USUAL,
+    methods: Annotated[str, typer.Option(help=f"Separated by commas, or all. Known are {', '.join(names())}.")] = USUAL,
     seeds: Annotated[int, typer.Option(help="Splits and trainings of each method, counted from --seed.", min=1)] = 3,
     own: Annotated[
         list[str], typer.Option("--set", help="A setting for one method alone, e.g. bert.layers=6; may be repeated.")
@@ -43,8 +44,6 @@ def compare(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a comparison that is there.")] = False,
 ) -> None:
     """Train several methods on the same splits of a table and show which of them is worth using."""
-    from saft.methods import names
-
     shared = settings_from(config, settings)
     chosen = names() if methods == "all" else [name.strip() for name in methods.split(",") if name.strip()]
     if (out / RUNS).is_file() and not overwrite:

@@ -178,36 +178,43 @@ def leaderboard(runs: Sequence[Run]) -> pl.DataFrame:
 
 
 def draw_leaderboard(board: pl.DataFrame, baseline: tuple[float, float], path: Path) -> None:
-    """Bars of Macro-F1 with the spread over seeds; SAFT stands out, the majority class is a line."""
+    """A dot per method with the spread over seeds, SAFT in another colour; the majority class is a line."""
     from matplotlib.figure import Figure
 
     refuse_other_pictures(path)
     shown = board.filter(pl.col("macro_f1").is_not_null())
-    figure = Figure(figsize=(9, 1.3 + 0.36 * max(len(shown), 3)), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    places = np.arange(len(shown))
-    colours = [ORANGE if name in OURS else BLUE for name in shown["method"]]
-    for axes, score, title, floor in (
-        (left, "macro_f1", "Macro-F1", baseline[0]),
-        (right, "micro_f1", "Micro-F1", baseline[1]),
+    figure = Figure(figsize=(9, 1.5 + 0.32 * max(len(shown), 3)), layout="constrained")
+    columns = figure.subplots(1, 2, sharey=True)
+    for axes, score, title, floor in zip(
+        columns, ("macro_f1", "micro_f1"), ("Macro-F1", "Micro-F1"), baseline, strict=True
     ):
-        values = 100 * shown[score].to_numpy()
-        spread = 100 * shown[f"{score}_std"].fill_null(0).to_numpy()
-        bars = axes.barh(places, values, xerr=spread, color=colours, height=0.62, ecolor="black", capsize=2)
-        axes.bar_label(bars, labels=[f"{value:.1f}" for value in values], padding=4, fontsize=9)
-        axes.axvline(100 * floor, color=GREY, linestyle="--", linewidth=1)
-        axes.annotate(
-            "majority class", (100 * floor, 0), xycoords=("data", "axes fraction"), xytext=(3, 3),
-            textcoords="offset points", color=GREY, fontsize=8,
-        )  # fmt: skip
-        axes.set(title=title, xlabel="per cent, test rows")
-        # From a little below the worst, so that differences can be seen; the line of the majority class stays inside.
-        least = min([*values, 100 * floor])
-        axes.set_xlim(
-            max(least - 0.15 * (max(values) - least) - 1, 0), max(values + spread) + 0.14 * (max(values) - least) + 1
-        )
-        axes.spines[["top", "right"]].set_visible(False)
-    left.set_yticks(places, shown["title"])
-    left.invert_yaxis()
+        _draw_scores(axes, shown, score, 100 * floor)
+        axes.set(title=title, xlabel="per cent, mean and standard deviation over seeds")
+    columns[0].set_yticks(np.arange(len(shown)), shown["title"])
+    columns[0].set_ylim(len(shown) - 0.5, -0.5)
+    handles, labels = columns[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def _draw_scores(axes: Any, shown: pl.DataFrame, score: str, floor: float) -> None:
+    values = 100 * shown[score].to_numpy()
+    spread = 100 * shown[f"{score}_std"].fill_null(0).to_numpy()
+    ours = shown["method"].is_in(OURS).to_numpy()
+    for chosen, colour, label in ((ours, ORANGE, "SAFT"), (~ours, BLUE, "others")):
+        if chosen.any():
+            axes.errorbar(
+                values[chosen], np.flatnonzero(chosen), xerr=spread[chosen],
+                fmt="o", color=colour, capsize=3, markersize=6, label=label,
+            )  # fmt: skip
+    for place, (value, wide) in enumerate(zip(values, spread, strict=True)):
+        axes.annotate(
+            f"{value:.1f}", (value + wide, place), xytext=(7, 0), textcoords="offset points", va="center", fontsize=9
+        )
+    axes.axvline(floor, color=GREY, linestyle="--", linewidth=1, label="majority class")
+    axes.margins(x=0.14)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)

@@ -25,6 +25,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     (tmp_path / "exports").mkdir()
     frame.rename({"label": "stars"}).lazy().sink_ndjson(tmp_path / "exports" / "a.json.gz", compression="gzip")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SAFT_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -43,16 +44,33 @@ def test_the_code_of_the_documents_runs(folder, document):
 
 
 @pytest.mark.slow
+def test_the_code_of_the_guide_to_methods_runs(folder):
+    [block] = blocks("python", (ROOT / "docs" / "methods.md").read_text())
+    names: dict = {}
+    exec(compile(block, "docs/methods.md", "exec"), names)  # noqa: S102 (our own document)
+    assert set(names["table"]["method"]) == {"tfidf", "sbert_gcn"}
+
+
+def test_the_guide_to_methods_names_every_method_and_choice():
+    from saft.methods import find, names
+
+    guide = (ROOT / "docs" / "methods.md").read_text()
+    assert [name for name in names() if f"`{name}`" not in guide] == []
+    assert [option for name in names() for option in find(name).options if f"`{option}`" not in guide] == []
+
+
+@pytest.mark.slow
 def test_the_commands_of_the_readme_work(folder):
     commands = [line.partition("#")[0] for block in blocks("sh") for line in block.splitlines()]
     ours = [shlex.split(line) for line in commands if line.startswith("saft ")]
-    assert {words[1] for words in ours} == {"inspect", "train", "predict", "evaluate"}
+    assert {words[1] for words in ours} == {"inspect", "train", "predict", "evaluate", "compare"}
     for words in ours:
         subprocess.run(
             [Path(sys.executable).parent / words[0], *words[1:]], check=True, capture_output=True, timeout=120
         )
     assert (folder / "reviews.png").is_file()
     assert (folder / "trained" / "report.html").is_file()
+    assert (folder / "saft-comparison" / "leaderboard.png").is_file()
     assert pl.read_csv(folder / "predicted.csv").height == 1
 
 

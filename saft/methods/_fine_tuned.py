@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from saft.assembly import Assembly, Build
-from saft.feed import Source
+from saft.feed import Feed, Source
 from saft.metrics import softmax
 from saft.model.batch import Batch
 from saft.model.interaction_model import InteractionModel, Output, Sizes, pooled
 from saft.model.language import LanguageModel
 from saft.network import TextualInteractionNetwork
-from saft.prediction import predict_logits
+from saft.prediction import predict_logits, refresh
 from saft.settings import Settings
 from saft.training import Loss, Standing, Trainer, Watcher
 
@@ -44,10 +44,8 @@ class FineTuned:
     def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
         return softmax(predict_logits(self.assembly.model, self.feed(network), np.asarray(interactions)))
 
-    def feed(self, network: TextualInteractionNetwork) -> Any:
-        """Of this network, with no labels but those of training."""
-        from saft.prediction import refresh
-
+    def feed(self, network: TextualInteractionNetwork) -> Feed:
+        """Of this network, with no labels but those of training; what is new in it is read once."""
         feed = self.assembly.feed(network.showing(self.train))
         refresh(self.assembly.model, feed, np.arange(len(self.assembly.network), len(network)))
         return feed

@@ -56,8 +56,8 @@ class Glem:
         self.watcher: Watcher = watcher or Silence()
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
-        self.network, self.train, self.valid = network, np.asarray(train), np.asarray(valid)
-        self.visible = network.showing(self.train)
+        self.train, self.visible = np.asarray(train), network.showing(train)
+        self.scored = np.asarray(valid), network
         self.assembly = Assembly.fresh(self.settings, self.visible, Bert)
         self.pair_ = max(self._rounds(), key=self._score)
         self.assembly.model.load_state_dict(self.pair_.language)
@@ -65,7 +65,7 @@ class Glem:
         self.n_parameters_ = count_parameters(chosen)
         if self.branch == "gnn":
             self.n_parameters_ += count_parameters(self.assembly.model)  # which made its vectors
-        del self.network, self.visible  # what was learnt is in the two branches
+        del self.scored, self.visible  # what was learnt is in the two branches
         return self
 
     def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
@@ -111,7 +111,7 @@ class Glem:
         feed = self.assembly.feed()
         feed.answers = answers
         settings = self.settings.changed(loss="cross_entropy", class_weights=False, **changed)
-        return run_training(self.assembly.model, feed, rows, (self.valid, self.network), settings, self.watcher).best
+        return run_training(self.assembly.model, feed, rows, self.scored, settings, self.watcher).best
 
     def _train_gnn(self, vectors: Tensor, rows: np.ndarray, answers: np.ndarray) -> tuple[LineGcn, float, np.ndarray]:
         settings = self.settings.changed(**GRAPH_TRAINING)
@@ -119,7 +119,7 @@ class Glem:
         gnn = LineGcn(vectors.shape[1], self.visible.n_classes)
         model = OverFeatures(gnn, vectors, LineGraph.of(self.visible))
         feed = RowFeed(self.visible.labels, self.visible.n_classes, settings.seed, answers=answers)
-        standing = run_training(model, feed, rows, (self.valid, self.network), settings, self.watcher)
+        standing = run_training(model, feed, rows, self.scored, settings, self.watcher)
         return gnn, standing.best, predict_logits(model, feed, np.arange(len(self.visible)))
 
     def _vectors(self, network: TextualInteractionNetwork) -> Tensor:

@@ -27,6 +27,21 @@ def test_propagation_is_the_product_with_the_dense_operator(batch):
     torch.testing.assert_close(propagate(start, nodes, NODES), dense_operator(nodes) @ start)
 
 
+def test_gradients_of_a_large_batch_are_the_same_every_time():
+    """Bit by bit, with threads: a seed decides everything only if sums are added up in a fixed order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    nodes = torch.randint(40, (4000,), generator=torch.Generator().manual_seed(0))
+    weights = torch.randn(4000, 64, generator=torch.Generator().manual_seed(1))
+    found = []
+    for _ in range(6):
+        states = torch.randn(4000, 64, generator=torch.Generator().manual_seed(2)).requires_grad_()
+        (propagate(propagate(states, nodes, 40), nodes, 40) * weights).sum().backward()
+        found.append(states.grad)
+    torch.set_num_threads(before)
+    assert all(torch.equal(gradient, found[0]) for gradient in found)
+
+
 def test_those_outside_the_sample_hear_it_and_themselves_and_are_not_heard(batch):
     start, nodes = batch
     speaks = torch.tensor([True, False, True, True, False, False] * 2)
