@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -106,6 +106,11 @@ class TextModel(InteractionModel):
 
 
 POOLING = {"pooling": ("mean", "first")}
+# Settings of methods that are shown sampled neighbours, and nothing else of the graph.
+SAMPLES_ONLY: dict[str, Any] = {
+    "fusion": "residual", "distance": "none", "centrality": "none", "nodes": "trained", "labels": False,
+    "sampling": "random",
+}  # fmt: skip
 
 
 def neighbours_of_targets(batch: Batch) -> Tensor:

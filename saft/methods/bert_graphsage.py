@@ -9,8 +9,8 @@ encoder in the releases of GraphFormers and Heterformer.
 
 Neighbours share the user or the item, five of each side, sampled anew in every epoch. ``mode=joint`` (default) trains
 the encoder too. Neighbours are not read again for each target: what they said when they were last read is remembered
-(``remember=false`` reads them, at several times the cost). ``mode=frozen`` is GraphSAGE proper on cached
-vectors: two layers of mean aggregation over *all* neighbours, each l2-normalised:
+(``remember=false`` reads them, at several times the cost). ``mode=frozen`` is GraphSAGE proper on cached vectors: two
+layers of mean aggregation over *all* neighbours, each l2-normalised:
 
     h ← ReLU(W [h; mean of neighbours' h]) / ‖·‖
 """
@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from saft.errors import InputError
 from saft.methods._card import InteractionClassifier, Method
-from saft.methods._fine_tuned import POOLING, FineTuned, TextModel, neighbours_of_targets
+from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_targets
 from saft.methods._gcn import FrozenText
 from saft.methods._line_graph import LineGraph
 from saft.model.batch import Batch
@@ -88,6 +88,6 @@ METHOD = Method(
     title="BERT+GraphSAGE",
     paper="Hamilton et al., NeurIPS 2017",
     build=build,
-    settings={"distance": "none", "centrality": "none", "nodes": "trained", "labels": False, "neighbours": 5},
+    settings=SAMPLES_ONLY | {"neighbours": 5},
     options={"mode": ("joint", "frozen")} | POOLING,
 )

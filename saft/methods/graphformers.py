@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from saft.errors import InputError
 from saft.methods._card import Method
-from saft.methods._fine_tuned import POOLING, FineTuned, TextModel, neighbours_of_targets
+from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_targets
 from saft.methods.bert_nodes import run_with
 from saft.model.batch import Batch
 from saft.model.interaction_model import Output, Sizes
@@ -96,7 +96,9 @@ class GraphFormers(TextModel):
         mask = mask[order]
         chosen = torch.zeros(batch.n_read, dtype=torch.bool, device=mask.device).index_fill(0, batch.targets, True)
         parts = torch.split(chosen, [len(tokens) for tokens, _ in batch.texts])
-        chunks = [(tokens[part], there[part]) for (tokens, there), part in zip(batch.texts, parts, strict=True)]
+        chunks = [
+            (tokens[part], there[part]) for (tokens, there), part in zip(batch.texts, parts, strict=True) if part.any()
+        ]
         texts = [self.language.run_layer(0, self.language.embed(*chunk), chunk[1]) for chunk in chunks]
         for number in range(1, self.language.n_layers):
             heard = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
@@ -112,6 +114,6 @@ METHOD = Method(
     title="GraphFormers",
     paper="Yang et al., NeurIPS 2021",
     build=partial(FineTuned, build=GraphFormers),
-    settings={"distance": "none", "centrality": "none", "nodes": "trained", "labels": False, "neighbours": 3},
+    settings=SAMPLES_ONLY | {"neighbours": 3},
     options=POOLING,
 )
