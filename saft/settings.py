@@ -62,7 +62,7 @@ class Settings:
     full_batch: bool = _setting(False, "All interactions in one batch, for small networks.")
 
     # How it is trained
-    epochs: int = _setting(10, "Passes over the training interactions, at most.")
+    epochs: int = _setting(5, "Passes over the training interactions, at most.")
     patience: int = _setting(3, "Stop after this many epochs without a better validation Macro-F1.", least=1)
     batch_size: int = _setting(32, "Targets in a batch.", least=1)
     together: int = _setting(1, "Targets of one user or item that are put into a batch together.", least=1)

@@ -86,7 +86,8 @@ def exchanged(graph: LineGraph, users: Tensor, items: Tensor) -> tuple[Tensor, T
     )
 
 
-GRAPHS = {"line": LineGcn, "bipartite": BipartiteGcn}
+GRAPHS: dict[str, type[nn.Module]] = {"line": LineGcn, "bipartite": BipartiteGcn}
+GRAPH = {"graph": tuple(GRAPHS)}
 
 
 class FrozenText(FeatureMethod):

@@ -21,12 +21,12 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saft.assembly import Assembly
 from saft.methods._features import OverFeatures, RowFeed
 from saft.methods._fine_tuned import count_parameters, run_training
-from saft.methods._gcn import GRAPH_TRAINING, LineGcn
+from saft.methods._gcn import GRAPH_TRAINING, GRAPHS
 from saft.methods._line_graph import LineGraph
 from saft.methods.bert import Bert
 from saft.metrics import softmax
@@ -44,15 +44,15 @@ class Pair:
 
     language: dict[str, Tensor]
     language_score: float
-    gnn: LineGcn
+    gnn: nn.Module
     gnn_score: float
 
 
 class Glem:
-    """``branch`` decides which of the two predicts."""
+    """``branch`` decides which of the two predicts, ``graph`` what the graph network runs on (``_gcn.py``)."""
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, branch: str) -> None:
-        self.settings, self.branch = settings, branch
+    def __init__(self, settings: Settings, watcher: Watcher | None, branch: str, graph: str = "line") -> None:
+        self.settings, self.branch, self.graph = settings, branch, graph
         self.watcher: Watcher = watcher or Silence()
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
@@ -113,10 +113,10 @@ class Glem:
         settings = self.settings.changed(loss="cross_entropy", class_weights=False, **changed)
         return run_training(self.assembly.model, feed, rows, self.scored, settings, self.watcher).best
 
-    def _train_gnn(self, vectors: Tensor, rows: np.ndarray, answers: np.ndarray) -> tuple[LineGcn, float, np.ndarray]:
+    def _train_gnn(self, vectors: Tensor, rows: np.ndarray, answers: np.ndarray) -> tuple[nn.Module, float, np.ndarray]:
         settings = self.settings.changed(**GRAPH_TRAINING)
         torch.manual_seed(settings.seed)
-        gnn = LineGcn(vectors.shape[1], self.visible.n_classes)
+        gnn = GRAPHS[self.graph](vectors.shape[1], self.visible.n_classes)
         model = OverFeatures(gnn, vectors, LineGraph.of(self.visible))
         feed = RowFeed(self.visible.labels, self.visible.n_classes, settings.seed, answers=answers)
         standing = run_training(model, feed, rows, self.scored, settings, self.watcher)

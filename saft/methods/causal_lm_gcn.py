@@ -15,12 +15,12 @@ from __future__ import annotations
 from functools import partial
 
 from saft.methods._card import Method
-from saft.methods._gcn import GRAPHS, FrozenText
+from saft.methods._gcn import GRAPH, FrozenText
 
 METHOD = Method(
     title="Causal LM+GCN",
     paper="Touvron et al. 2023; Kipf and Welling, ICLR 2017",
     build=partial(FrozenText, pooling="mean"),
     settings={"encoder": "HuggingFaceTB/SmolLM2-135M"},
-    options={"graph": tuple(GRAPHS)},
+    options=GRAPH,
 )

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from saft.methods._card import Method
 from saft.methods._fine_tuned import POOLING
-from saft.methods._gcn import GRAPHS, FrozenText
+from saft.methods._gcn import GRAPH, FrozenText
 
 METHOD = Method(
     title="DeBERTa+GCN",
     paper="He et al., ICLR 2023; Kipf and Welling, ICLR 2017",
     build=FrozenText,
     settings={"encoder": "microsoft/deberta-v3-base"},
-    options={"graph": tuple(GRAPHS)} | POOLING,
+    options=GRAPH | POOLING,
 )

@@ -9,10 +9,9 @@ interaction's user and item, coarse ones in one epoch, fine ones in the next:
 
     loss = mean over parts c of max(0, 1 − y_c s_c)²,   s = Linear(mean of the last layer's tokens),   y_c = ±1
 
-Its vectors then go into graph convolution on the line graph (``_gcn.py``). Labels of interactions play no part in the
-first step. Differs from the original, which predicts neighbouring nodes: here the neighbourhood of an interaction is
-its user and its item. All parts of a level are scored, as there are at most 1,024; the original scores a shortlist out
-of millions.
+Its vectors then go into graph convolution (``_gcn.py``). Labels of interactions play no part in the first step.
+Differs from the original, which predicts neighbouring nodes: here the neighbourhood of an interaction is its user and
+its item. All parts of a level are scored, as there are at most 1,024; the original scores a shortlist out of millions.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from saft.assembly import Assembly
 from saft.methods._card import Method
 from saft.methods._features import FeatureMethod
 from saft.methods._fine_tuned import count_parameters, run_training
-from saft.methods._gcn import GRAPH_TRAINING, LineGcn
+from saft.methods._gcn import GRAPH, GRAPH_TRAINING, GRAPHS
 from saft.methods._text_vectors import encode
 from saft.methods.tfidf import learn_words
 from saft.model.batch import Batch
@@ -38,6 +37,7 @@ from saft.model.interaction_model import InteractionModel, Output, Sizes, masked
 from saft.model.language import LanguageModel
 from saft.network import TextualInteractionNetwork
 from saft.settings import TEXT_ONLY, Settings
+from saft.training import Watcher
 
 MOST_LEVELS, LEAF = 10, 16  # at most 1,024 parts of about 16 nodes
 ROUNDS = 5  # of 2-means
@@ -104,6 +104,10 @@ def squared_hinge(output: Output, batch: Batch) -> Tensor:
 class Giant(FeatureMethod):
     training: ClassVar[dict[str, Any]] = GRAPH_TRAINING
 
+    def __init__(self, settings: Settings, watcher: Watcher | None, graph: str = "line") -> None:
+        super().__init__(settings, watcher)
+        self.kind = GRAPHS[graph]
+
     def learn(self, network: TextualInteractionNetwork, train: np.ndarray) -> None:
         """Fine-tune the encoder, level by level."""
         settings = self.settings.changed(epochs=1)
@@ -142,7 +146,7 @@ class Giant(FeatureMethod):
         return encode(self.assembly.model.language.train(False), tokens, "mean", self.watcher.says)
 
     def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
-        return LineGcn(width, network.n_classes)
+        return self.kind(width, network.n_classes)
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Giant:
         super().fit(network, train, valid)
@@ -150,4 +154,4 @@ class Giant(FeatureMethod):
         return self
 
 
-METHOD = Method(title="GIANT", paper="Chien et al., ICLR 2022", build=Giant, settings=TEXT_ONLY)
+METHOD = Method(title="GIANT", paper="Chien et al., ICLR 2022", build=Giant, settings=TEXT_ONLY, options=GRAPH)

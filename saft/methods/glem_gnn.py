@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from saft.methods._card import Method
+from saft.methods._gcn import GRAPH
 from saft.methods._glem import Glem
 from saft.settings import TEXT_ONLY
 
@@ -18,4 +19,5 @@ METHOD = Method(
     paper="Zhao et al., ICLR 2023",
     build=partial(Glem, branch="gnn"),
     settings=TEXT_ONLY,
+    options=GRAPH,
 )

@@ -66,23 +66,28 @@ class GraphFormers(TextModel):
 
     def forward(self, batch: Batch) -> Output:
         mask = neighbours_of_targets(batch)
+        first = [self.language.run_layer(0, self.language.embed(*chunk), chunk[1]) for chunk in batch.texts]
         own = None
         if batch.remembered is None:
-            own = around = self._alone(batch)
+            own = around = self._alone(batch, first)
         else:
             # A target passes on what it is without neighbours. Training and reading ask for it; predicting does not.
             with torch.no_grad():
                 if self.training or not mask.any():
-                    own = self._alone(batch)
+                    own = self._alone(batch, first)
             nothing = batch.remembered.new_zeros(batch.n_read, *self.passes_on)
             around = torch.cat([nothing if own is None else own, batch.remembered])
-        words = self._centres(batch, around, mask)
+        words = self._centres(batch, first, around, mask)
         return self.answer(words, None if own is None else own.detach())
 
-    def _alone(self, batch: Batch) -> Tensor:
-        """(read, layers − 1, width) c of every text before each layer but the first, without neighbours."""
-        texts, before = [self.language.embed(*chunk) for chunk in batch.texts], []
-        for number in range(self.language.n_layers - 1):
+    def _alone(self, batch: Batch, texts: list[Tensor]) -> Tensor:
+        """(read, layers − 1, width) c of every text before each layer but the first, without neighbours.
+
+        Args:
+            texts: token states behind the first layer, chunk by chunk.
+        """
+        before = [self.pooled(texts, batch.texts)]
+        for number in range(1, self.language.n_layers - 1):
             texts = [
                 self.language.run_layer(number, states, mask)
                 for states, (_, mask) in zip(texts, batch.texts, strict=True)
@@ -90,16 +95,17 @@ class GraphFormers(TextModel):
             before.append(self.pooled(texts, batch.texts))
         return torch.stack(before, dim=1)
 
-    def _centres(self, batch: Batch, around: Tensor, mask: Tensor) -> Tensor:
-        """(targets, width) c of the last layer, of targets that hear their neighbours."""
+    def _centres(self, batch: Batch, texts: list[Tensor], around: Tensor, mask: Tensor) -> Tensor:
+        """(targets, width) c of the last layer, of targets that hear their neighbours; ``texts`` as above."""
         order = torch.argsort(batch.targets)  # as their texts stand in the chunks
         mask = mask[order]
         chosen = torch.zeros(batch.n_read, dtype=torch.bool, device=mask.device).index_fill(0, batch.targets, True)
-        parts = torch.split(chosen, [len(tokens) for tokens, _ in batch.texts])
+        parts = torch.split(chosen, [len(states) for states in texts])
+        kept = [number for number, part in enumerate(parts) if part.any()]
         chunks = [
-            (tokens[part], there[part]) for (tokens, there), part in zip(batch.texts, parts, strict=True) if part.any()
+            (tokens[parts[number]], mask[parts[number]]) for number in kept for tokens, mask in [batch.texts[number]]
         ]
-        texts = [self.language.run_layer(0, self.language.embed(*chunk), chunk[1]) for chunk in chunks]
+        texts = [texts[number].index_select(0, parts[number].nonzero()[:, 0]) for number in kept]
         for number in range(1, self.language.n_layers):
             heard = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
             stations = torch.split(heard[:, None], [len(states) for states in texts])

@@ -13,12 +13,12 @@ from __future__ import annotations
 from functools import partial
 
 from saft.methods._card import Method
-from saft.methods._gcn import GRAPHS, FrozenText
+from saft.methods._gcn import GRAPH, FrozenText
 
 METHOD = Method(
     title="Sentence-BERT+GCN",
     paper="Reimers and Gurevych, EMNLP 2019; Kipf and Welling, ICLR 2017",
     build=partial(FrozenText, pooling="mean"),
     settings={},
-    options={"graph": tuple(GRAPHS)},
+    options=GRAPH,
 )

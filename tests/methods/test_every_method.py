@@ -87,6 +87,24 @@ def test_the_same_seed_gives_the_same_answer_and_labels_outside_of_training_chan
     np.testing.assert_array_equal(again, fitted(name)[1])
 
 
+OTHER_CHOICES = [
+    (name, option, value) for name in names() for option, values in find(name).options.items() for value in values[1:]
+]
+
+
+@pytest.mark.parametrize(("name", "option", "value"), OTHER_CHOICES)
+def test_every_choice_it_offers_can_be_trained_and_makes_a_difference(
+    name, option, value, fitted, parts, toy, toy_settings
+):
+    own = {"encoder": toy_settings["encoder"], option: value}
+    hidden = toy.hiding(parts.test)
+    method = find(name).make(toy_settings, own).fit(hidden, parts.train, parts.valid)
+    probabilities = method.predict_proba(hidden, parts.test)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+    if name != "glem_lm":  # which may keep the language model from before the graph had a say
+        assert np.abs(probabilities - fitted(name)[1]).max() > 1e-4
+
+
 @pytest.mark.parametrize("name", names())
 def test_new_users_items_and_interactions_can_be_predicted_without_training_again(name, fitted, parts, toy):
     rows = [
