@@ -6,7 +6,7 @@ TESTABLE := .venv/.testable
 # A worker per core, each with one thread: most models of the tests are too small for more.
 TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
-.PHONY: demo test test-all check bench clean
+.PHONY: demo test test-all check bench tables clean
 
 demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, write a report
 	$(BIN)/saft demo
@@ -24,6 +24,10 @@ check: $(INSTALLED)          ## lint, format, types
 
 bench: $(INSTALLED)          ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks
+
+tables: $(TESTABLE)          ## the paper's tables on the networks at hand: hours; goes on where it stopped
+	$(BIN)/python -m experiments run all
+	$(BIN)/python -m experiments report
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis saft-demo

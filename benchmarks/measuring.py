@@ -72,12 +72,12 @@ def report_cost(work: Callable[[], object]) -> None:
     start = time.perf_counter()
     result = work()
     seconds = time.perf_counter() - start
-    peak = _peak_mb()
+    peak = peak_mb()
     del result  # alive until here: what the work built counts towards the peak
     print(json.dumps({"seconds": seconds, "peak_mb": peak}))
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The high-water mark of this process. Not ``ru_maxrss``: on Linux it starts from the parent's."""
     match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     if match is None:

