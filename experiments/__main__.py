@@ -44,6 +44,7 @@ def run(
     datasets: Annotated[str, typer.Option(help="Networks, separated by commas.")] = "",
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "",
     again: Annotated[bool, typer.Option("--again", help="Run what is done already, too.")] = False,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; they share the cores.", min=1)] = 1,
     data: Data = HERE,
 ) -> None:
     """Run what is missing of a table; finished runs are skipped, an interrupted table goes on where it stopped."""
@@ -57,7 +58,7 @@ def run(
         left = {one.key for one in missing(plan, again=again)}
         runs = _that_have_data([one for one in wanted if one.key in left], data)
         say(f"{plan.title}: {len(runs)} runs to do, {len(wanted) - len(runs)} done or without data.")
-        run_with_progress(runs, data)
+        run_with_progress(runs, data, jobs=jobs)
 
 
 def _that_have_data(runs: list[Run], data: Path) -> list[Run]:

@@ -100,7 +100,7 @@ def _bars(axes: Any, one: Measured) -> None:
     axes.set_yticks(range(len(rows)), [row.title for row in rows])
     axes.invert_yaxis()
     axes.set(xlabel="seconds per epoch")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     _quiet(axes)
 
 

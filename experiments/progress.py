@@ -15,33 +15,34 @@ from saft.console import plain, say
 UNKNOWN = 120.0  # seconds that a run is taken to need while nothing like it was run
 
 
-def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER) -> None:
+def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jobs: int = 1) -> None:
     from rich.console import Console
 
     if not runs:
         return
     taken = seconds_by_row(read_results(runs[0].table, folder))
-    began, done = time.perf_counter(), 0
+    began, ahead = time.perf_counter(), list(runs)
     with Console(stderr=True).status("") as status:
 
         def hear(run: Run, told: dict[str, Any]) -> None:
             if "result" not in told:
                 what = told.get("says") or f"epoch {told['epoch']}, validation {told['valid_macro_f1']:.1f}"
-                spent, left = _clock(time.perf_counter() - began), _clock(seconds_left(runs[done:], taken))
-                place = f"{done + 1} of {len(runs)} · {_named(run)}"
+                spent, left = _clock(time.perf_counter() - began), _clock(seconds_left(ahead, taken, jobs))
+                place = f"{len(runs) - len(ahead)} of {len(runs)} done · {_named(run)}"
                 status.update(f"{place} · {plain(what)} · {spent} spent, about {left} left")
 
-        for run, result in run_all(runs, data, folder, hear):
-            done += 1
+        for run, result in run_all(runs, data, folder, hear, jobs):
+            ahead.remove(run)
             if result["status"] == DONE:
                 taken.setdefault(run.row.name, result["seconds"])
-            say(_line(run, result, f"{done} of {len(runs)}", seconds_left(runs[done:], taken)))
+            place = f"{len(runs) - len(ahead)} of {len(runs)}"
+            say(_line(run, result, place, seconds_left(ahead, taken, jobs)))
 
 
-def seconds_left(runs: Sequence[Run], taken: dict[str, float]) -> float:
+def seconds_left(runs: Sequence[Run], taken: dict[str, float], jobs: int = 1) -> float:
     """By what rows of the same name took; where there is none, by what rows took on average."""
     usual = sum(taken.values()) / len(taken) if taken else UNKNOWN
-    return sum(taken.get(run.row.name, usual) for run in runs)
+    return sum(taken.get(run.row.name, usual) for run in runs) / jobs
 
 
 def _line(run: Run, result: Result, place: str, left: float) -> str:

@@ -129,16 +129,14 @@ def time_table(one: Measured) -> str:
 
 
 def published_table(table: Table) -> str:
-    """The paper's figures, on the paper's networks."""
-    title = {row.name: row.title for row in table.rows}
-    lines = [
-        [network, title.get(row, row), *map(_printed, values)]
-        for network, rows in table.published.items()
-        for row, values in rows.items()
-    ]
-    heads = ["minutes per epoch (A100)"] if table.kind == "time" else [name for _, name in SCORES]
-    body = markdown(["network", "method", *heads], lines)
-    return f"<details><summary>Published figures</summary>\n\n{body}\n\n</details>"
+    """The paper's figures, on the paper's networks, in the shape of what was measured."""
+    unit = "minutes per epoch on an A100" if table.kind == "time" else " / ".join(name for _, name in SCORES)
+    lines = []
+    for row in table.rows:
+        cells = [" / ".join(map(_printed, rows.get(row.name, ()))) or "–" for rows in table.published.values()]
+        if any(cell != "–" for cell in cells):
+            lines.append([row.title, *cells])
+    return f"Published, {unit}:\n\n{markdown(['', *table.published], lines)}"
 
 
 def verdict(one: Measured, network: str) -> str:
@@ -230,7 +228,9 @@ def _cell(values: Sequence[float], best: bool) -> str:
 
 def _printed(value: float | str) -> str:
     """As the paper has it."""
-    return value if isinstance(value, str) else "–" if math.isnan(value) else f"{value:g}"
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.2f}"
+    return str(value)
 
 
 def _range(counts: Sequence[int]) -> str:

@@ -1,13 +1,15 @@
-"""Runs what is missing of a table, one run after the other, each in a process of its own."""
+"""Runs what is missing of a table, each run once and in a process of its own."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,34 +54,62 @@ def _nobody(*_heard: Any) -> None:
 
 
 def run_all(
-    runs: Sequence[Run], data: Path, folder: Path = FOLDER, hear: Callable[[Run, dict[str, Any]], None] = _nobody
+    runs: Sequence[Run],
+    data: Path,
+    folder: Path = FOLDER,
+    hear: Callable[[Run, dict[str, Any]], None] = _nobody,
+    jobs: int = 1,
 ) -> Iterator[tuple[Run, Result]]:
-    """Each run and its result, which is written down before the next begins. A failure is a result too."""
-    for run in runs:
-        result = run_one(run, data, partial(hear, run))
-        append(run.table, result, folder)
-        yield run, result
+    """Each run and its result, written down as soon as it is there. A failure is a result too.
+
+    Args:
+        jobs: runs at the same time, which share the cores. Small models hardly gain from a second core of their own.
+    """
+    children: set[subprocess.Popen[str]] = set()
+    threads = max((os.cpu_count() or 1) // jobs, 1)
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(run_one, run, data, partial(hear, run), threads, children): run for run in runs}
+        try:
+            for future in as_completed(futures):
+                append(futures[future].table, future.result(), folder)
+                yield futures[future], future.result()
+        except BaseException:  # Ctrl-C, say: leave nothing running
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in tuple(children):
+                child.kill()
+            raise
 
 
-def run_one(run: Run, data: Path, hear: Callable[[dict[str, Any]], None] = _nobody) -> Result:
+def run_one(
+    run: Run,
+    data: Path,
+    hear: Callable[[dict[str, Any]], None] = _nobody,
+    threads: int = 0,
+    children: set[subprocess.Popen[str]] | None = None,
+) -> Result:
+    """
+    Args:
+        threads: that it may use; 0 leaves it to the libraries.
+        children: where its process is kept while it runs.
+    """
     facts = {"dataset": run.network.name, "method": run.row.name, "seed": run.seed, **run.described()}
-    facts |= {"versions": versions(), "commit": commit()}
+    facts |= {"versions": versions(), "commit": commit(), "threads": threads}
     measured: Result = {}
     command = [sys.executable, "-m", "experiments", "one", run.as_json(), "--data", str(data.resolve())]
     here = Path(__file__).parents[1]  # where the package is
+    room = {**os.environ, "OMP_NUM_THREADS": str(threads)} if threads else None
     with (
         tempfile.TemporaryFile("w+") as said,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=here) as child,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=here, env=room) as child,
     ):
-        try:
-            for line in child.stdout or ():
-                told = json.loads(line)
-                measured |= told.get("result", {})
-                hear(told)
-            child.wait()
-        except BaseException:  # Ctrl-C, say: do not leave it running
-            child.kill()
-            raise
+        running = set() if children is None else children
+        running.add(child)
+        for line in child.stdout or ():
+            told = json.loads(line)
+            measured |= told.get("result", {})
+            hear(told)
+        child.wait()
+        running.discard(child)
         said.seek(0)
         last = said.read().strip()
     if child.returncode == 0 and measured:

@@ -38,9 +38,9 @@ BROKEN = Row("nowhere", "sbert_gcn", "no weights", {"encoder": "/nowhere/at/all"
 @pytest.mark.slow
 def test_a_run_is_written_down_with_all_that_is_needed_to_judge_it_and_is_not_run_again(data, tmp_path):
     plan = table(TFIDF, BROKEN)
-    done = list(run_all(missing(plan, tmp_path), data, tmp_path))
-    assert [result["status"] for _, result in done] == ["done", "failed"]
-    good, bad = read_results("mine", tmp_path)
+    done = {run.row.name: result["status"] for run, result in run_all(missing(plan, tmp_path), data, tmp_path, jobs=2)}
+    assert done == {"tfidf": "done", "nowhere": "failed"}
+    good, bad = sorted(read_results("mine", tmp_path), key=lambda result: result["status"])
     assert set(good) >= KEYS
     assert set(bad) >= KEYS
     assert 0 < good["macro_f1"] <= good["micro_f1"] * 1.5 <= 150
@@ -81,6 +81,17 @@ def test_a_run_whose_process_is_killed_is_recorded_as_failed(data, monkeypatch):
     result = run_one(next(table(TFIDF).runs()), data)
     assert result["status"] == "failed"
     assert result["reason"].startswith("ended by SIGKILL")
+
+
+@pytest.mark.slow
+def test_stopping_a_table_leaves_nothing_running_and_keeps_what_is_done(data, tmp_path):
+    plan = table(TFIDF, Row("slow", "tfidf_nodes", "slow", {"epochs": 100000, "patience": 100000}))
+    runs = run_all(list(plan.runs()), data, tmp_path, jobs=2)
+    first, _ = next(runs)
+    with pytest.raises(KeyboardInterrupt):
+        runs.throw(KeyboardInterrupt)
+    assert first.row.name == "tfidf"
+    assert [result["method"] for result in read_results("mine", tmp_path)] == ["tfidf"]
 
 
 def test_rows_networks_and_seeds_can_be_chosen_and_unknown_ones_are_told():
