@@ -1,15 +1,16 @@
-"""Graph convolution on the line graph of interactions, behind frozen vectors of their texts.
+"""Graph convolution behind frozen vectors of interactions' texts.
 
-Kipf and Welling: Semi-Supervised Classification with Graph Convolutional Networks. ICLR 2017. Two layers:
+Kipf and Welling: Semi-Supervised Classification with Graph Convolutional Networks. ICLR 2017. Two layers, on one of two
+graphs; the paper does not say which its GCN rows run on:
 
-    h = ReLU(Â BatchNorm(x) W₁);   logits = Â Dropout(h) W₂
+``bipartite`` (default): users and items start as the mean of their interactions' vectors, exchange them in two layers
+of D^(-1/2) (A + I) D^(-1/2), and an interaction is judged by [user; item; its own vector].
+``line``: h = ReLU(Â x W₁), logits = Â Dropout(h) W₂, where Â is the normalised adjacency of the line graph of
+interactions, with loops (see ``_line_graph.py``). Over dozens of neighbours little of an interaction's own text is
+left: on 1,500 interactions of rotten tomatoes it measured 57.9 Macro-F1 against 67.1, so it is not the default.
 
-The vectors are standardised first: on musical instruments this raised Macro-F1 from 16.1 (the majority class) to 24.1.
-
-``line`` (default): Â is the normalised adjacency of the line graph with loops (see ``_line_graph.py``). ``bipartite``:
-users and items start as the mean of their interactions' vectors, exchange them in two layers
-of D^(-1/2) (A + I) D^(-1/2), and an interaction is judged by [user; item; its own vector]. The paper does not say which
-graph its GCN rows run on.
+Vectors are standardised first (BatchNorm): on musical instruments this raised the line graph's Macro-F1 from 16.1, the
+majority class, to 24.1.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def exchanged(graph: LineGraph, users: Tensor, items: Tensor) -> tuple[Tensor, T
     )
 
 
-GRAPHS: dict[str, type[nn.Module]] = {"line": LineGcn, "bipartite": BipartiteGcn}
+GRAPHS: dict[str, type[nn.Module]] = {"bipartite": BipartiteGcn, "line": LineGcn}  # the default first
 GRAPH = {"graph": tuple(GRAPHS)}
 
 
@@ -100,7 +101,7 @@ class FrozenText(FeatureMethod):
         settings: Settings,
         watcher: Watcher | None,
         pooling: str,
-        graph: str = "line",
+        graph: str = "bipartite",
         net: type[nn.Module] | None = None,
     ) -> None:
         super().__init__(settings, watcher)

@@ -51,7 +51,7 @@ class Pair:
 class Glem:
     """``branch`` decides which of the two predicts, ``graph`` what the graph network runs on (``_gcn.py``)."""
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, branch: str, graph: str = "line") -> None:
+    def __init__(self, settings: Settings, watcher: Watcher | None, branch: str, graph: str = "bipartite") -> None:
         self.settings, self.branch, self.graph = settings, branch, graph
         self.watcher: Watcher = watcher or Silence()
 

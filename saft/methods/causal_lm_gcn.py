@@ -3,7 +3,7 @@
 Touvron et al.: Llama 2: Open Foundation and Fine-Tuned Chat Models. 2023 (the paper's row is LLaMA-2); Kipf and
 Welling, ICLR 2017.
 
-    x_e = mean over the tokens of the last layer;   two layers of graph convolution on the line graph (``_gcn.py``)
+    x_e = mean over the tokens of the last layer;   two layers of graph convolution (``_gcn.py``)
 
 Any model of the Llama family will do: a folder, a hub name, or a ``.gguf`` file, whose weights are unpacked (this needs
 the package gguf). The default is one that runs on a laptop. Vectors computed elsewhere are taken from a ``.npy`` file

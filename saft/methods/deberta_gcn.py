@@ -3,7 +3,7 @@
 He, Gao and Chen: DeBERTaV3: Improving DeBERTa using ELECTRA-Style Pre-Training with Gradient-Disentangled Embedding
 Sharing. ICLR 2023; Kipf and Welling, ICLR 2017.
 
-    x_e = mean over the tokens of the last layer;   two layers of graph convolution on the line graph (``_gcn.py``)
+    x_e = mean over the tokens of the last layer;   two layers of graph convolution (``_gcn.py``)
 
 The weights are those of ``encoder``, by default version 3 of the base size from the model hub; give a folder where
 there is no network. Whatever is named is used: a row of a table says which weights it ran on. ``pooling=first`` takes

@@ -104,7 +104,7 @@ def squared_hinge(output: Output, batch: Batch) -> Tensor:
 class Giant(FeatureMethod):
     training: ClassVar[dict[str, Any]] = GRAPH_TRAINING
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, graph: str = "line") -> None:
+    def __init__(self, settings: Settings, watcher: Watcher | None, graph: str = "bipartite") -> None:
         super().__init__(settings, watcher)
         self.kind = GRAPHS[graph]
 

@@ -3,7 +3,7 @@
 Reimers and Gurevych: Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019; Kipf and Welling, ICLR
 2017.
 
-    x_e = mean over the tokens of the last layer;   two layers of graph convolution on the line graph (``_gcn.py``)
+    x_e = mean over the tokens of the last layer;   two layers of graph convolution (``_gcn.py``)
 
 With ``minilm``, itself a Sentence-BERT, the mean is what the encoder was trained for.
 """

@@ -66,7 +66,7 @@ def test_a_preset_is_taken_on_networks_that_have_one_and_the_rows_own_settings_w
     printed = runs["amazon_movie", "saft_gau", 0]
     assert printed.shared()["rounds"] == 5
     assert "rounds" not in runs["rotten_tomatoes", "saft_gau", 0].shared()
-    assert runs["rotten_tomatoes", "sbert_gcn", 0].described()["given"]["graph"] == "bipartite"
+    assert runs["rotten_tomatoes", "causal_lm_gcn", 0].described()["given"]["layers"] == 8
 
 
 def test_seeds_come_first_so_that_a_stopped_table_has_a_whole_first_layer():

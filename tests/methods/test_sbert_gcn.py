@@ -48,8 +48,9 @@ def test_convolution_between_users_and_items_is_its_formula_written_out(toy, x):
 
 def test_the_graph_can_be_chosen_and_anything_else_is_an_error(toy_settings):
     card = find("sbert_gcn")
-    assert card.make(toy_settings, {"graph": "bipartite"}).kind is BipartiteGcn
-    with pytest.raises(saft.InputError, match=r"cannot be 'lines'\. Known are line, bipartite"):
+    assert card.make(toy_settings).kind is BipartiteGcn
+    assert card.make(toy_settings, {"graph": "line"}).kind is LineGcn
+    with pytest.raises(saft.InputError, match=r"cannot be 'lines'\. Known are bipartite, line"):
         card.make(toy_settings, {"graph": "lines"})
     with pytest.raises(saft.InputError, match=r"no setting 'grpah'\. Did you mean 'graph'"):
         card.make(toy_settings, {"grpah": "line"})
