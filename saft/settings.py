@@ -49,6 +49,7 @@ class Settings:
     messages: str = _setting("lga", "Line graph attention or gated attention unit.", ("lga", "gau"))
     user_messages: bool = _setting(True, "Messages between interactions of the same user.")
     item_messages: bool = _setting(True, "Messages between interactions of the same item.")
+    text_messages: bool = _setting(True, "Pass on what the words of an interaction say, not only its user and item.")
     rounds: int = _setting(2, "R: rounds of message passing in each layer.")
     delta: float = _setting(1.0, "δ: how much of its own state an interaction adds back in every round.")
     lam: float = _setting(1.0, "λ: how much of the user's or item's vector is added to its state.")
@@ -110,7 +111,7 @@ TYPES: dict[str, type] = typing.get_type_hints(Settings)
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {
     "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "remember": False,
-    "sampling": "distance", "loss": "paper",
+    "sampling": "distance", "loss": "paper", "text_messages": False,
 }  # fmt: skip
 TEXT_ONLY = {"fusion": "none", "labels": False}
 STRUCTURE_ONLY = {"words": False}

@@ -40,20 +40,26 @@ class LineGraphAttention(nn.Module):
         width: of the tokens.
         rounds: R.
         delta: δ, how much of u⁰ is added back in each round.
+        identity: begin with what was heard as it is, not with a random mixture of it.
     """
 
-    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0) -> None:
+    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0, identity: bool = False) -> None:
         super().__init__()
         self.rounds, self.delta = rounds, delta
-        self.out = nn.Linear(width, width)
+        self.out = _out(width, identity)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None) -> Tensor:
-        """(interactions, width) from u⁰, (interactions, width), the node of each and, see above, who speaks."""
+    def forward(
+        self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+    ) -> Tensor:
+        """(asked, width) of the first ``asked`` interactions (all, if None is given).
+
+        From u⁰, (interactions, width), the node of each and, see above, who speaks.
+        """
         state = start
         for _ in range(self.rounds):
             state = propagate(state, nodes, n_nodes, speaks) + self.delta * start
-        return self.norm(self.out(state))
+        return self.norm(self.out(state[:asked]))
 
 
 class GatedAttentionUnit(nn.Module):
@@ -62,19 +68,29 @@ class GatedAttentionUnit(nn.Module):
     The paper's formula has no index on the outer map, so it is one map for all rounds. Arguments as above.
     """
 
-    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0) -> None:
+    def __init__(self, width: int, rounds: int = 2, delta: float = 1.0, identity: bool = False) -> None:
         super().__init__()
         self.rounds, self.delta = rounds, delta
         self.gate = nn.Linear(width, width)
         self.shift = nn.Linear(width, width)
         self.mix = nn.Linear(width, width)
-        self.out = nn.Linear(width, width)
+        self.out = _out(width, identity)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None) -> Tensor:
-        """(interactions, width) from u⁰, (interactions, width), the node of each and, see above, who speaks."""
+    def forward(
+        self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+    ) -> Tensor:
+        """As above."""
         gate, shift = functional.silu(self.gate(start)), functional.silu(self.shift(start))
         state = start
         for _ in range(self.rounds):
             state = self.mix(gate * (propagate(state, nodes, n_nodes, speaks) + self.delta * shift))
-        return self.norm(self.out(state))
+        return self.norm(self.out(state[:asked]))
+
+
+def _out(width: int, identity: bool) -> nn.Linear:
+    linear = nn.Linear(width, width)
+    if identity:
+        nn.init.eye_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    return linear

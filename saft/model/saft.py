@@ -14,6 +14,9 @@ Under residual fusion the text does not look at what is added, and user and item
 text is read exactly as the pretrained encoder reads it, and what an interaction passes on to its neighbours depends on
 nothing but itself: it can be remembered, and no label can travel in it.
 
+What an interaction passes on is ũ (and ĩ) plus the mean of its text, so that neighbours' words are heard from the
+start: before training has taught it to, the token of a user says little of them (``text_messages``).
+
 Label-aware messages: the visible label of an interaction is added to what it passes on, and what all visible labels
 around an interaction say is one more token for the proxy and one more input to the head.
 """
@@ -58,10 +61,10 @@ class SaftLayer(nn.Module):
         super().__init__()
         kind = LineGraphAttention if settings.messages == "lga" else GatedAttentionUnit
         sides = {"user": settings.user_messages, "item": settings.item_messages}
-        self.messages = nn.ModuleDict(
-            {side: kind(width, settings.rounds, settings.delta) for side, wanted in sides.items() if wanted}
-        )
         residual = settings.fusion == "residual"
+        self.messages = nn.ModuleDict(
+            {side: kind(width, settings.rounds, settings.delta, residual) for side, wanted in sides.items() if wanted}
+        )
         self.update = nn.Linear(width * (1 + len(self.messages) + (added if residual else 0)), width)
         self.out = nn.Linear(width, width) if residual else None
         if self.out is not None:
@@ -83,7 +86,7 @@ class SaftLayer(nn.Module):
             starts: side → (read + remembered, width) u⁰.
             nodes: side → (node of each of them, number of nodes, which of them speak).
         """
-        heard = [layer(starts[side], *nodes[side])[: len(proxy)] for side, layer in self.messages.items()]
+        heard = [layer(starts[side], *nodes[side], asked=len(proxy)) for side, layer in self.messages.items()]
         if self.out is None:
             return functional.relu(self.update(torch.cat([proxy, *heard], dim=1)))
         mixed = self.update(torch.cat([proxy, *heard, added.flatten(1)], dim=1))
@@ -157,6 +160,8 @@ class SaftModel(InteractionModel):
         for number, layer in enumerate(self.layers, start=1):
             before = proxy, texts
             proxy, texts, pair = self._run(number, proxy, texts, masks, added, levels)
+            if self.settings.text_messages:
+                pair = pair + means(texts, masks)[:, None]
             passed_on.append(pair.detach())
             proxy = layer(proxy, added, self._starts(number - 1, pair, batch, node_states), nodes)
         representation = self._readout(batch, masks, (proxy, texts), before)

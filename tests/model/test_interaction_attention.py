@@ -96,3 +96,19 @@ def test_memory_is_linear_a_hub_of_two_hundred_thousand_interactions_is_no_troub
     nodes = torch.zeros(200_000, dtype=torch.long)  # P would have 4 · 10¹⁰ entries
     result = propagate(torch.ones(200_000, 4), nodes, 1)
     torch.testing.assert_close(result, torch.full((200_000, 4), 200_000 / 200_001))
+
+
+@pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
+def test_only_those_that_are_asked_are_answered_and_their_answer_is_the_same(batch, kind):
+    states, nodes = batch
+    torch.manual_seed(0)
+    unit = kind(WIDTH).double()
+    everybody = unit(states, nodes, NODES)
+    torch.testing.assert_close(unit(states, nodes, NODES, asked=4), everybody[:4])
+
+
+def test_attention_that_starts_as_the_identity_says_what_was_heard(batch):
+    states, nodes = batch
+    said = LineGraphAttention(WIDTH, rounds=1, identity=True).double()(states, nodes, NODES)
+    heard = propagate(states, nodes, NODES) + states
+    torch.testing.assert_close(said, torch.nn.functional.layer_norm(heard, heard.shape[1:]))

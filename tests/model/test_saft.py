@@ -81,6 +81,8 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
         after = [run(number, e, added[e]) for e in range(len(texts))]
         keep(after)
         spoken = [torch.cat([h[:, place - added[0].shape[1]] for h in after]) for place in (0, 1)]
+        if s.text_messages:
+            spoken = [said + torch.cat([t.mean(dim=1) for t in states]) for said in spoken]
         heard = literal_messages(model, number, batch, spoken, (user_tokens, item_tokens))
         for e in range(len(texts)):
             parts = [proxies[e], *(heard[side][e : e + 1] for side in layer.messages)]
@@ -143,6 +145,8 @@ VARIANTS = {
     "as printed, gau": AS_PRINTED | {"messages": "gau"},
     "gated readout, gau, trained nodes": {"readout": "gated", "messages": "gau", "nodes": "trained"},
     "encoded neighbours": {"remember": False},
+    "without words in messages": {"text_messages": False},
+    "words in messages under paper fusion": AS_PRINTED | {"text_messages": True},
     "labels under paper fusion": AS_PRINTED | {"labels": True},
     "without user-wise messages": AS_PRINTED | {"user_messages": False},
     "without item-wise messages": {"item_messages": False},
