@@ -204,13 +204,11 @@ def markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def _preface(all_measured: Sequence[Measured]) -> str:
     results = [result for one in all_measured for runs in one.cells.values() for result in runs.values()]
-    seen = sorted({str(result["versions"].get("torch")) for result in results})
+    torch = ", ".join(sorted({result["versions"]["torch"] for result in results}))
+    known = f"{len(results)} results, with torch {torch}." if results else "There are no results yet."
     return (
-        "# Results\n\nWritten by `python -m experiments report` from `experiments/results/`; do not edit. What the "
-        "figures mean, how they came about and what was tried: [experiments.md](experiments.md).\n\n"
-        f"{len(results)} results (torch {', '.join(seen) or 'none'}). Networks are the 5-core of the latest "
-        "interactions, at least 8,000 of them, split 70/10/20; every method has the same splits, encoder, token length "
-        "and epochs, and is scored once on the test part."
+        "# Results\n\nWritten by `python -m experiments report` from `experiments/results/`; do not edit. How methods are "
+        f"compared, and what was tried: [experiments.md](experiments.md).\n\n{known}"
     )
 
 
