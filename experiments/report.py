@@ -207,8 +207,8 @@ def _preface(all_measured: Sequence[Measured]) -> str:
     torch = ", ".join(sorted({result["versions"]["torch"] for result in results}))
     known = f"{len(results)} results, with torch {torch}." if results else "There are no results yet."
     return (
-        "# Results\n\nWritten by `python -m experiments report` from `experiments/results/`; do not edit. How methods are "
-        f"compared, and what was tried: [experiments.md](experiments.md).\n\n{known}"
+        "# Results\n\nWritten by `python -m experiments report` from `experiments/results/`; do not edit. How methods "
+        f"are compared, and what was tried: [experiments.md](experiments.md).\n\n{known}"
     )
 
 
