@@ -7,7 +7,10 @@ Users (and items) are described by the normalised sum of their texts' TF-IDF and
 in halves by spherical 2-means, until a part holds about 16. The encoder is fine-tuned to find the parts of an
 interaction's user and item, coarse ones in one epoch, fine ones in the next:
 
-    loss = mean over parts c of max(0, 1 − y_c s_c)²,   s = Linear(mean of the last layer's tokens),   y_c = ±1
+    loss = mean over its parts c of max(0, 1 − s_c)² + mean over the others of max(0, 1 + s_c)²
+    s = Linear(mean of the last layer's tokens)
+
+(The mean over all parts at once is near its least where every score is −1, and the vectors of texts collapsed to one.)
 
 Its vectors then go into graph convolution (``_gcn.py``). Labels of interactions play no part in the first step.
 Differs from the original, which predicts neighbouring nodes: here the neighbourhood of an interaction is its user and
@@ -97,8 +100,10 @@ class PartFinder(InteractionModel):
 
 def squared_hinge(output: Output, batch: Batch) -> Tensor:
     """``answers`` (batch, 2) are the parts of user and item, the latter counted on behind those of users."""
-    signs = torch.full_like(output.logits, -1.0).scatter(1, batch.answers, 1.0)
-    return functional.relu(1 - signs * output.logits).square().mean()
+    own = torch.zeros_like(output.logits).scatter(1, batch.answers, 1.0)
+    missed = (functional.relu(1 - output.logits).square() * own).sum() / own.sum()
+    mistaken = (functional.relu(1 + output.logits).square() * (1 - own)).sum() / (1 - own).sum().clamp(min=1)
+    return missed + mistaken
 
 
 class Giant(FeatureMethod):

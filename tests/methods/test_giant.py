@@ -33,16 +33,18 @@ def test_the_tree_is_as_deep_as_sixteen_nodes_to_a_part_ask_for():
     assert [levels_for(n) for n in (3, 40, 64, 1000, 10**6)] == [1, 1, 2, 5, 10]
 
 
-def test_the_loss_is_the_squared_hinge_over_all_parts_written_out():
+def test_the_loss_is_the_squared_hinge_over_own_and_other_parts_written_out():
     scores = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
     answers = torch.tensor([[0, 4], [1, 5], [1, 3]])
-    expected = []
+    own, others = [], []
     for e in range(3):
         for c in range(6):
-            sign = 1.0 if c in answers[e] else -1.0
-            expected.append(max(0.0, 1 - sign * float(scores[e, c])) ** 2)
+            if c in answers[e]:
+                own.append(max(0.0, 1 - float(scores[e, c])) ** 2)
+            else:
+                others.append(max(0.0, 1 + float(scores[e, c])) ** 2)
     found = squared_hinge(SimpleNamespace(logits=scores), SimpleNamespace(answers=answers))
-    assert abs(float(found) - np.mean(expected)) < 1e-6
+    assert abs(float(found) - np.mean(own) - np.mean(others)) < 1e-6
 
 
 def test_the_first_step_moves_the_encoder_without_any_label(toy, toy_settings):
