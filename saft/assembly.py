@@ -51,8 +51,8 @@ class Assembly:
         if settings.max_length > language.longest_text:
             raise InputError(f"The encoder reads at most {language.longest_text} tokens; got {settings.max_length=}.")
         inputs = reader.read(network)
-        vectors = inputs.user_vectors.shape[1], inputs.item_vectors.shape[1]
-        model = build(language, settings, Sizes(network.n_classes, network.n_users, network.n_items, *vectors))
+        columns = (known.shape[1] for known in (inputs.user_vectors, inputs.item_vectors, inputs.clues))
+        model = build(language, settings, Sizes(network.n_classes, network.n_users, network.n_items, *columns))
         memory = None
         if settings.remember and not settings.full_batch and model.passes_on:
             memory = Memory.empty(len(network), *model.passes_on)

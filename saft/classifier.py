@@ -102,8 +102,8 @@ class SaftClassifier:
         train, valid = self._parts(network, train, valid)
         if watcher is not None:
             watcher.says("Tokenising texts, computing structure")
-        self._assembly = Assembly.fresh(self.settings, network.showing(np.concatenate([train, valid])))
-        feed = self._assembly.feed(self.network_.hiding(valid))
+        self._assembly = Assembly.fresh(self.settings, network.showing(train))
+        feed = self._assembly.feed()
         trainer = Trainer(
             self.model_,
             feed,
@@ -118,6 +118,7 @@ class SaftClassifier:
         standing = trainer.run()
         logits = predict_logits(self.model_, feed, valid)
         self.report_ = self._reported(standing, logits, network.labels[valid], time.perf_counter() - began)
+        self._assembly.network = network.showing(np.concatenate([train, valid]))  # from now on neighbours may see both
         return self
 
     def predict(self, rows: Rows, tell: Tell | None = None) -> pl.DataFrame:

@@ -127,7 +127,8 @@ class Feed:
     def fingerprint(self) -> str:
         """Of everything that is shown."""
         digest = hashlib.sha256()
-        for array in (self.inputs.users, self.inputs.items, self.inputs.tokens.flat, self.labels, self.answers):
+        inputs = self.inputs
+        for array in (inputs.users, inputs.items, inputs.tokens.flat, inputs.clues, self.labels, self.answers):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -219,11 +220,16 @@ class Feed:
             targets=torch.from_numpy(np.argsort(order)[: len(targets)]),
             answers=torch.from_numpy(self.answers[targets]),
             labels=None if seen.known is None else torch.from_numpy(shown.astype(np.int64)),
-            around=None if seen.known is None else torch.from_numpy(seen.known.around(read)),
+            hints=self._hints(read, seen),
             remembered=None if self.memory is None else self.memory.recall(remembered),
             speaks=self._speaks(rows, targets, seen),
             rows=read,
         )
+
+    def _hints(self, read: np.ndarray, seen: Pass) -> Tensor | None:
+        parts = [] if seen.known is None else [seen.known.around(read)]
+        hints = np.hstack([*parts, self.inputs.clues[read]])
+        return torch.from_numpy(hints) if hints.shape[1] else None
 
     def _speaks(self, rows: np.ndarray, targets: np.ndarray, seen: Pass) -> dict[str, Tensor]:
         """Under the paper's fusion everybody in a batch speaks, as its P says."""

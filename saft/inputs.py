@@ -11,6 +11,7 @@ import polars as pl
 
 from saft.network import TextualInteractionNetwork
 from saft.nodes import Attributes, gaussian_vectors
+from saft.phrases import Phrases
 from saft.settings import Settings
 from saft.structure.record import Structure
 from saft.tokens import Tokens, tokenise
@@ -18,12 +19,13 @@ from saft.tokens import Tokens, tokenise
 
 @dataclass(frozen=True)
 class Inputs:
-    """One entry per interaction, except where it says otherwise. Labels are not among them."""
+    """One entry per interaction, except where it says otherwise. An interaction's own label is in none of them."""
 
     users: np.ndarray
     items: np.ndarray
     tokens: Tokens
     structure: dict[str, np.ndarray]  # role → (interactions, dim)
+    clues: np.ndarray  # (interactions, classes) what its phrases say; without columns if nobody asked them
     user_vectors: np.ndarray  # (users, ·) attributes, or Gaussian numbers where there are none
     item_vectors: np.ndarray  # (items, ·)
     seen_users: int  # codes below this were there in training
@@ -50,6 +52,7 @@ class Inputs:
             items=np.concatenate([self.items, more.items]),
             tokens=self.tokens.followed_by(more.tokens),
             structure={role: np.concatenate([own, more.structure[role]]) for role, own in self.structure.items()},
+            clues=np.concatenate([self.clues, more.clues]),
             user_vectors=np.concatenate([self.user_vectors, more.user_vectors]),
             item_vectors=np.concatenate([self.item_vectors, more.item_vectors]),
         )
@@ -67,13 +70,16 @@ class Reader:
             settings.structure_dim,
             settings.seed,
         )
+        self.phrases: Phrases | None = None
 
     def learn(self, network: TextualInteractionNetwork) -> Reader:
-        """Only from topology and attributes; labels are not looked at."""
+        """From topology and attributes; the phrases, from the labels that the network shows."""
         self.structure.fit(network.users, network.items)
         self.user_attributes = _learnt(network.user_attributes)
         self.item_attributes = _learnt(network.item_attributes)
         self.seen_users, self.seen_items = network.n_users, network.n_items
+        if self.settings.phrases and self.settings.words:
+            self.phrases = Phrases.learn(network.texts, network.labels, network.n_classes, self.settings.seed)
         return self
 
     def read(
@@ -94,12 +100,20 @@ class Reader:
             tokens=tokenise(texts, self.tokenizer, self.settings.max_length, progress),
             # Whoever is new occurs in the new interactions only: folding in needs no others.
             structure=self.structure.transform(new_users, new_items) if len(texts) else {},
+            clues=self._clues(texts, first),
             user_vectors=self._vectors(self.user_attributes, network.user_attributes, network.user_ids, users, side=0),
             item_vectors=self._vectors(self.item_attributes, network.item_attributes, network.item_ids, items, side=1),
             seen_users=self.seen_users,
             seen_items=self.seen_items,
         )
         return inputs if known is None else known.followed_by(inputs)
+
+    def _clues(self, texts: pl.Series, first: int) -> np.ndarray:
+        """Of the interactions from ``first`` on."""
+        if self.phrases is None:
+            return np.empty((len(texts), 0), np.float32)
+        learnt = self.phrases.learnt[first:]
+        return np.concatenate([learnt, self.phrases.read(texts[len(learnt) :])])
 
     def _vectors(
         self, learnt: Attributes, frame: pl.DataFrame | None, ids: pl.Series, first: int, side: int

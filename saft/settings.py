@@ -31,6 +31,7 @@ class Settings:
     layers: int = _setting(0, "Use only this many of the encoder's layers, from the first; 0 means all.")
     max_length: int = _setting(128, "Tokens of each text that are read; the rest is cut off.", least=2)
     words: bool = _setting(True, "Read the words; without them, the graph alone decides.")
+    phrases: bool = _setting(True, "Read n-grams of the whole text too, in any language, by a linear model.")
     distance: str = _setting("distance", "What says how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "What says how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Dimensions of each of the two.", least=1)
@@ -111,9 +112,9 @@ TYPES: dict[str, type] = typing.get_type_hints(Settings)
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {
     "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "remember": False,
-    "sampling": "distance", "loss": "paper", "text_messages": False,
+    "sampling": "distance", "loss": "paper", "text_messages": False, "phrases": False,
 }  # fmt: skip
-TEXT_ONLY = {"fusion": "none", "labels": False}
+TEXT_ONLY = {"fusion": "none", "labels": False, "phrases": False}
 STRUCTURE_ONLY = {"words": False}
 
 

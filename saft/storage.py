@@ -10,6 +10,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from saft.errors import InputError
 from saft.inputs import Reader
 from saft.network import TextualInteractionNetwork
 from saft.nodes import Attributes
+from saft.phrases import Phrases
 from saft.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
 WEIGHTS, STRUCTURE, MEMORY = "weights.safetensors", "structure.safetensors", "memory.safetensors"
+PHRASES = "phrases.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
 
@@ -90,6 +93,8 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in reader.structure.arrays().items()}
     if arrays:
         save_arrays(arrays, folder / STRUCTURE)
+    if reader.phrases is not None:
+        save_arrays(asdict(reader.phrases), folder / PHRASES)
     if assembly.memory is not None:
         save_tensors({"states": assembly.memory.states}, folder / MEMORY)
     _write_network(network, folder)
@@ -143,6 +148,8 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     reader.seen_users, reader.seen_items = network.n_users, network.n_items
     if reader.structure.embeddings:
         reader.structure.restore(load_arrays(folder / STRUCTURE))
+    if (folder / PHRASES).is_file():
+        reader.phrases = Phrases(**load_arrays(folder / PHRASES))
     assembly = Assembly.of(settings, network, reader, _encoder(folder, settings))
     assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
     assembly.model.train(False)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,13 +53,19 @@ def test_predict_gives_the_rows_as_they_came_with_prediction_and_probabilities(n
 def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings):
     labels = network.labels.copy()
     labels[parts.test] = (labels[parts.test] + 1) % 3
-    from dataclasses import replace
-
     flipped = replace(network, labels=labels)
     other = SaftClassifier(**tiny_settings).fit(flipped, parts.train, parts.valid)  # not even hidden beforehand
     np.testing.assert_array_equal(
         other.predict_proba(flipped.take(parts.test)), fitted.predict_proba(network.take(parts.test))
     )
+
+
+def test_validation_labels_do_not_reach_what_the_model_reads(network, parts, fitted, tiny_settings):
+    labels = network.labels.copy()
+    labels[parts.valid] = (labels[parts.valid] + 1) % 3
+    other = SaftClassifier(**tiny_settings).fit(replace(network, labels=labels), parts.train, parts.valid)
+    np.testing.assert_array_equal(other._assembly.inputs.clues, fitted._assembly.inputs.clues)
+    assert (other.network_.labels[parts.valid] == labels[parts.valid]).all()  # visible to neighbours, afterwards
 
 
 def test_the_label_of_a_row_does_not_reach_its_own_prediction(network, parts, fitted, tmp_path):

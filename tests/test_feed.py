@@ -83,7 +83,7 @@ def test_labels_of_other_rows_are_seen(network, inputs, rows):
     changed = fed(network, inputs, rows, flipped)
     other = next(changed.training_passes(rows, 0))
     first, second = (f.batch(seen.batches[0], s) for f, s in ((feed, seen), (changed, other)))
-    assert not torch.equal(first.around, second.around)
+    assert not torch.equal(first.hints, second.hints)
     assert not torch.equal(first.labels, second.labels)
 
 

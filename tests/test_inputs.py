@@ -35,6 +35,8 @@ def test_rows_that_are_joined_do_not_change_what_was_read(network, tiny_settings
     np.testing.assert_array_equal(both.user_vectors[:-1], known.user_vectors)
     assert both.user_vectors[-1].any()
     assert both.tokens.lengths[300:].tolist() == [3, 2]
+    np.testing.assert_array_equal(both.clues[:300], known.clues)
+    assert both.clues[300].any()
     np.testing.assert_array_equal(reads.read(network).structure["distance"], known.structure["distance"])
 
 
@@ -50,8 +52,16 @@ def test_attributes_stand_for_nodes_where_they_are_given(network, tiny_settings)
     assert reader(network, tiny_settings, nodes="trained").read(network).user_vectors.shape[1] == 0
 
 
-def test_reading_never_looks_at_labels(network, tiny_settings):
+def test_reading_looks_at_labels_for_phrases_only(network, tiny_settings):
     hidden = network.hiding(np.arange(len(network)))
     first, second = (reader(n, tiny_settings).read(n) for n in (network, hidden))
     np.testing.assert_array_equal(first.structure["distance"], second.structure["distance"])
     np.testing.assert_array_equal(first.tokens.flat, second.tokens.flat)
+    np.testing.assert_array_equal(first.user_vectors, second.user_vectors)
+    assert first.clues.any()
+    assert not second.clues.any()
+
+
+def test_phrases_are_not_read_where_words_are_not(network, tiny_settings):
+    for changes in ({"words": False}, {"phrases": False}):
+        assert reader(network, tiny_settings, **changes).read(network).clues.shape == (300, 0)

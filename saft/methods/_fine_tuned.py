@@ -109,7 +109,7 @@ POOLING = {"pooling": ("mean", "first")}
 # Settings of methods that are shown sampled neighbours, and nothing else of the graph.
 SAMPLES_ONLY: dict[str, Any] = {
     "fusion": "residual", "distance": "none", "centrality": "none", "nodes": "trained", "labels": False,
-    "sampling": "random",
+    "sampling": "random", "phrases": False,
 }  # fmt: skip
 
 

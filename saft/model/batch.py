@@ -40,7 +40,7 @@ class Batch:
     targets: Tensor  # (targets,) among the read ones
     answers: Tensor  # (targets,) their labels; HIDDEN where unknown. Never shown to the model, only to the loss
     labels: Tensor | None = None  # (read + remembered,) visible label, or the number of classes for none
-    around: Tensor | None = None  # (read, 2·(classes + 1)) what known labels around it say
+    hints: Tensor | None = None  # (read, ·) what known labels around it say, then what its phrases say
     remembered: Tensor | None = None  # (remembered, layers, 2, width) what they passed on as user and as item token
     speaks: dict[str, Tensor] = field(default_factory=dict)  # side → (read + remembered,) in the sample of its node
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of the read ones in the network

@@ -21,6 +21,7 @@ class Sizes:
     n_items: int
     user_vectors: int  # columns of Nodes.vectors
     item_vectors: int
+    clues: int = 0  # columns of what phrases say
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ What an interaction passes on is ũ (and ĩ) plus the mean of its text, so that 
 start: before training has taught it to, the token of a user says little of them (``text_messages``).
 
 Label-aware messages: the visible label of an interaction is added to what it passes on, and what all visible labels
-around an interaction say is one more token for the proxy and one more input to the head.
+around an interaction say is one more token for the proxy and one more input to the head. So is what its phrases say.
 """
 
 from __future__ import annotations
@@ -100,20 +100,23 @@ class SaftModel(InteractionModel):
         super().__init__(language, settings, sizes)
         width = language.width
         self.fused = settings.fusion != "none"
+        hints = sizes.clues + (KnownLabels.width(sizes.n_classes) if settings.labels else 0)
         if self.fused:
             if language.n_layers < 2:
                 raise InputError("Fusing words and graph needs at least 2 layers of the encoder: layers=2 or more.")
-            self._make_tokens(width, sizes)
-            added = 2 + len(self.structure_tokens) + settings.labels
+            self._make_tokens(width, sizes, hints)
+            added = 2 + len(self.structure_tokens) + bool(hints)
             self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(language.n_layers - 1))
             self.passes_on = (language.n_layers - 1, 2, width)  # ũ and ĩ of every layer
         if settings.readout == "gated" and self.fused:
             self.readout_gate = nn.Linear(2 * width, width)
         wide = 2 * width if settings.readout == "concat" and self.fused else width
         self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(wide + (KnownLabels.width(sizes.n_classes) if settings.labels else 0), sizes.n_classes)
+        self.head = nn.Linear(wide + hints, sizes.n_classes)
+        if sizes.clues:  # what phrases say is an answer already
+            nn.init.eye_(self.head.weight[:, -sizes.clues :])
 
-    def _make_tokens(self, width: int, sizes: Sizes) -> None:
+    def _make_tokens(self, width: int, sizes: Sizes, hints: int) -> None:
         settings, normalise = self.settings, self.settings.fusion == "residual"
 
         def node_tokens(given: int, n_nodes: int) -> NodeTokens:
@@ -135,8 +138,9 @@ class SaftModel(InteractionModel):
         self.structure_tokens = nn.ModuleDict(
             {role: tokens(settings.structure_dim) for role, name in roles.items() if name != "none"}
         )
+        if hints:
+            self.hints_token = tokens(hints)
         if settings.labels:
-            self.around_token = tokens(KnownLabels.width(sizes.n_classes))
             self.label_states = nn.Embedding(sizes.n_classes + 1, width, padding_idx=sizes.n_classes)
             nn.init.zeros_(self.label_states.weight)
 
@@ -168,12 +172,12 @@ class SaftModel(InteractionModel):
         return self._answer(batch, representation, torch.stack(passed_on, dim=1))
 
     def _added_tokens(self, batch: Batch, node_states: dict[str, Tensor]) -> tuple[Tensor, list[int]]:
-        """(read, added, width) user, item, structure and perhaps label token, and the level of each."""
+        """(read, added, width) user, item, structure and perhaps hints token, and the level of each."""
         tokens = [node_states[side][: batch.n_read] for side in ("user", "item")]
         tokens += [tokenise(batch.structure[role]) for role, tokenise in self.structure_tokens.items()]
         levels = [ADDED] * len(tokens)
-        if batch.around is not None:
-            tokens.append(self.around_token(batch.around))
+        if batch.hints is not None:
+            tokens.append(self.hints_token(batch.hints))
             levels.append(PROXY)  # what an interaction passes on must not know the labels around it
         return torch.stack(tokens, dim=1), levels
 
@@ -244,6 +248,6 @@ class SaftModel(InteractionModel):
 
     def _answer(self, batch: Batch, representation: Tensor, passed_on: Tensor | None = None) -> Output:
         seen = self.dropout(representation)
-        if batch.around is not None:
-            seen = torch.cat([seen, batch.around[batch.targets]], dim=1)
+        if batch.hints is not None:
+            seen = torch.cat([seen, batch.hints[batch.targets]], dim=1)
         return Output(self.head(seen), representation, passed_on)

@@ -15,7 +15,7 @@ from saft.model.interaction_model import Sizes, masked_mean
 from saft.model.language import NO_PLACE, LanguageModel
 from saft.model.saft import ADDED, PROXY, TEXT, SaftModel
 from saft.network import HIDDEN
-from saft.settings import AS_PRINTED, Settings
+from saft.settings import AS_PRINTED, TEXT_ONLY, Settings
 from saft.tokens import load_tokenizer
 
 N = 60
@@ -32,9 +32,8 @@ def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     reader = Reader(settings, load_tokenizer(settings.encoder)).learn(network)
     inputs = reader.read(network)
     language = LanguageModel.load(settings.encoder, settings.layers or None)
-    sizes = Sizes(
-        network.n_classes, network.n_users, network.n_items, inputs.user_vectors.shape[1], inputs.item_vectors.shape[1]
-    )
+    columns = (known.shape[1] for known in (inputs.user_vectors, inputs.item_vectors, inputs.clues))
+    sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns)
     model = SaftModel(language, settings, sizes).eval()
     for parameter in model.parameters():  # also what starts at zero takes part
         if not parameter.any():
@@ -59,10 +58,11 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     for e in range(len(texts)):
         tokens = [user_tokens[e], item_tokens[e]]
         tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
-        if s.labels:
-            tokens.append(model.around_token(batch.around[e]))
+        if batch.hints is not None:
+            tokens.append(model.hints_token(batch.hints[e]))
         added.append(torch.stack(tokens)[None])
-    levels = [ADDED] * (added[0].shape[1] - s.labels) + [PROXY] * s.labels
+    hinted = int(batch.hints is not None)
+    levels = [ADDED] * (added[0].shape[1] - hinted) + [PROXY] * hinted
 
     def run(number: int, e: int, extra: torch.Tensor) -> torch.Tensor:
         length = states[e].shape[1]
@@ -134,8 +134,8 @@ def literal_answer(model, batch, e, proxy, states, before) -> torch.Tensor:
     else:
         gate = torch.sigmoid(model.readout_gate(torch.cat([proxy, words], dim=1)))
         seen = gate * proxy + (1 - gate) * words
-    if model.settings.labels:
-        seen = torch.cat([seen, batch.around[e : e + 1]], dim=1)
+    if batch.hints is not None:
+        seen = torch.cat([seen, batch.hints[e : e + 1]], dim=1)
     return model.head(seen)
 
 
@@ -147,6 +147,9 @@ VARIANTS = {
     "encoded neighbours": {"remember": False},
     "without words in messages": {"text_messages": False},
     "words in messages under paper fusion": AS_PRINTED | {"text_messages": True},
+    "phrases without labels": {"labels": False},
+    "labels without phrases": {"phrases": False},
+    "neither": {"labels": False, "phrases": False},
     "labels under paper fusion": AS_PRINTED | {"labels": True},
     "without user-wise messages": AS_PRINTED | {"user_messages": False},
     "without item-wise messages": {"item_messages": False},
@@ -178,9 +181,7 @@ def test_under_residual_fusion_the_text_is_read_exactly_as_the_pretrained_encode
 
 def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
-    widths = batch.user_nodes.vectors.shape[1], batch.item_nodes.vectors.shape[1]
-    sizes = Sizes(network.n_classes, network.n_users, network.n_items, *widths)
-    fresh = SaftModel(model.language, model.settings, sizes).eval()
+    fresh = SaftModel(model.language, model.settings, model.sizes).eval()
     with torch.no_grad():
         start = fresh(batch).logits
         other = fresh(dataclasses.replace(batch, remembered=batch.remembered + 1)).logits
@@ -190,12 +191,24 @@ def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, 
 def test_what_is_passed_on_depends_on_nothing_but_the_interaction_itself(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
     changed = dataclasses.replace(
-        batch, remembered=batch.remembered + 1, around=batch.around + 1, labels=torch.zeros_like(batch.labels)
+        batch, remembered=batch.remembered + 1, hints=batch.hints + 1, labels=torch.zeros_like(batch.labels)
     )
     with torch.no_grad():
         first, second = model(batch), model(changed)
     torch.testing.assert_close(first.passed_on, second.passed_on)
     assert (first.logits - second.logits).abs().max() > 1e-4
+
+
+def test_before_training_what_phrases_say_goes_straight_to_its_class(network, tiny_settings):
+    model, batch = made(network, Settings.of(tiny_settings))
+    fresh = SaftModel(model.language, model.settings, model.sizes).eval()
+    louder = torch.zeros_like(batch.hints)
+    louder[:, -network.n_classes] = 1  # the clue of class 0
+    with torch.no_grad():
+        more = fresh(dataclasses.replace(batch, hints=batch.hints + louder)).logits - fresh(batch).logits
+    expected = torch.zeros_like(more)
+    expected[:, 0] = 1
+    torch.testing.assert_close(more, expected, atol=0.01, rtol=0)  # the proxy hears a little of it too
 
 
 def test_the_model_does_not_look_at_the_answers(network, tiny_settings):
@@ -216,7 +229,7 @@ def test_new_users_and_items_have_the_vector_kept_for_them(network, tiny_setting
 
 
 def test_text_alone_is_the_mean_of_the_encoders_states(network, tiny_settings):
-    model, batch = made(network, Settings.of(tiny_settings | {"fusion": "none", "labels": False}))
+    model, batch = made(network, Settings.of(tiny_settings | TEXT_ONLY))
     with torch.no_grad():
         words = torch.cat([masked_mean(model.language(tokens, mask), mask) for tokens, mask in batch.texts])
         torch.testing.assert_close(model(batch).logits, model.head(words[batch.targets]))
