@@ -32,21 +32,23 @@ PREDICTED_AT_ONCE = 128
 class Memory:
     """What every interaction passed on to its neighbours when it was last read, in half precision.
 
-    ``states`` is (interactions, *what one passes on). Interactions added later stand in a block of their own, so that
-    answering a request about a few new ones does not copy what is known of a million old ones.
+    ``states`` is (interactions, *what one passes on), ``known`` says which of them were read at all. Interactions
+    added later stand in a block of their own, so that answering a request about a few new ones does not copy what is
+    known of a million old ones.
     """
 
-    def __init__(self, states: Tensor) -> None:
+    def __init__(self, states: Tensor, known: Tensor | None = None) -> None:
         self.states = states
+        self.known = torch.ones(len(states), dtype=torch.bool) if known is None else known
         self.added = states[:0]
 
     @classmethod
     def empty(cls, rows: int, *shape: int) -> Memory:
-        return cls(torch.zeros(rows, *shape, dtype=torch.float16))
+        return cls(torch.zeros(rows, *shape, dtype=torch.float16), torch.zeros(rows, dtype=torch.bool))
 
     def with_room(self, rows: int) -> Memory:
         """The same memory with room for more interactions behind the known ones; the known part is shared."""
-        grown = Memory(self.states)
+        grown = Memory(self.states, self.known)
         grown.added = self.states.new_zeros(rows - len(self.states), *self.states.shape[1:])
         return grown
 
@@ -55,6 +57,7 @@ class Memory:
         old = torch.from_numpy(rows < len(self.states))
         numbers = torch.from_numpy(rows)
         self.states[numbers[old]] = passed_on[old]
+        self.known[numbers[old]] = True
         self.added[numbers[~old] - len(self.states)] = passed_on[~old]
 
     def recall(self, rows: np.ndarray) -> Tensor:
@@ -87,6 +90,7 @@ class Source(Protocol):
     def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[Any]: ...
     def prediction_passes(self, rows: np.ndarray) -> Iterator[Any]: ...
     def reading_batches(self, rows: np.ndarray) -> Iterator[Any]: ...
+    def unread(self, targets: np.ndarray, seen: Any) -> np.ndarray: ...
     def batch(self, targets: np.ndarray, seen: Any) -> Any: ...
     def fingerprint(self) -> str: ...
 
@@ -198,10 +202,20 @@ class Feed:
             sampled.append(sample_neighbours(candidates, settings.neighbours, rng, weights))
         return sampled[0], sampled[1]
 
+    def unread(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
+        """Neighbours of these targets that are to be remembered and were never read."""
+        if self.memory is None or self.memory.known.all():
+            return targets[:0]
+        neighbours = self._with_neighbours(targets, seen)[len(targets) :]
+        return neighbours[~self.memory.known.numpy()[neighbours]]
+
+    def _with_neighbours(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
+        return batch_rows(targets, self.inputs.users, self.inputs.items, seen.of_users, seen.of_items)
+
     def batch(self, targets: np.ndarray, seen: Pass) -> Batch:
         """The batch of these targets, all of them targets of the pass."""
         inputs = self.inputs
-        around = batch_rows(targets, inputs.users, inputs.items, seen.of_users, seen.of_items)
+        around = self._with_neighbours(targets, seen)
         remembered = around[len(targets) :] if self.memory is not None else around[:0]
         read = around[: len(around) - len(remembered)]
         order = np.argsort(-inputs.tokens.lengths[read], kind="stable")

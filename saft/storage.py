@@ -20,6 +20,7 @@ import polars as pl
 import saft
 from saft.assembly import Assembly
 from saft.errors import InputError
+from saft.feed import Memory
 from saft.inputs import Reader
 from saft.network import TextualInteractionNetwork
 from saft.nodes import Attributes
@@ -154,7 +155,7 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
     assembly.model.train(False)
     if assembly.memory is not None:
-        assembly.memory.states = read_safetensors(folder / MEMORY)[0]["states"]
+        assembly.memory = Memory(read_safetensors(folder / MEMORY)[0]["states"])
     return assembly, facts["learnt"]
 
 

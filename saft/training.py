@@ -120,9 +120,6 @@ class Trainer:
         torch.manual_seed(self.settings.seed)
         if self.checkpoint is not None and self.checkpoint.is_file():
             self._restore(self.checkpoint)
-        elif self.feed.memory is not None:
-            self.watcher.says("Reading all interactions once")
-            refresh(self.model, self.feed, np.arange(len(self.feed)))
         try:
             while self.standing.epoch < self.settings.epochs and not self._is_stuck():
                 self._epoch()
@@ -173,6 +170,7 @@ class Trainer:
                 read[targets] = True
                 number += 1
                 if number > self.standing.step:
+                    refresh(self.model, self.feed, self.feed.unread(targets, seen))
                     yield self.feed.batch(targets, seen).to(self.accelerator.device)
 
     def _step(self, batch: Any) -> float:
@@ -237,7 +235,7 @@ class Trainer:
         for number, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": tensor for name, tensor in state.items()}
         if self.feed.memory is not None:
-            tensors["memory"] = self.feed.memory.states
+            tensors |= {"memory": self.feed.memory.states, "memory_known": self.feed.memory.known}
         tensors["random"] = torch.get_rng_state()
         facts = {"standing": json.dumps(asdict(self.standing)), "fingerprint": self._fingerprint()}
         with replacing(path) as temporary:
@@ -263,7 +261,7 @@ class Trainer:
             state.setdefault(int(number), {})[rest] = tensor
         self.optimiser.load_state_dict({"state": state, "param_groups": self.optimiser.state_dict()["param_groups"]})
         if self.feed.memory is not None:
-            self.feed.memory.states = tensors["memory"]
+            self.feed.memory.states, self.feed.memory.known = tensors["memory"], tensors["memory_known"]
         torch.set_rng_state(tensors["random"])
         standing: dict[str, Any] = json.loads(facts["standing"])
         standing["history"] = [EpochRecord(**record) for record in standing["history"]]

@@ -145,6 +145,19 @@ def test_texts_of_a_batch_are_padded_to_texts_of_about_their_length(network, inp
     assert all(np.array_equal(a, b) for a, b in zip(read, expected, strict=True))
 
 
+def test_neighbours_that_nobody_has_read_yet_are_named_once(network, inputs, rows):
+    feed = fed(network, inputs, rows)
+    feed.memory = Memory.empty(N, 2, 2, 32)
+    seen = next(feed.training_passes(rows, 0))
+    targets = seen.batches[0]
+    sampled = [seen.of_users.of(np.unique(network.users[targets])), seen.of_items.of(np.unique(network.items[targets]))]
+    unread = feed.unread(targets, seen)
+    assert sorted(unread) == sorted(np.setdiff1d(np.concatenate(sampled), targets))
+    feed.memory.store(unread[:3], torch.zeros(3, 2, 2, 32))
+    assert sorted(feed.unread(targets, seen)) == sorted(unread[3:])
+    assert not len(fed(network, inputs, rows, memory=False).unread(targets, seen))
+
+
 def test_memory_gives_back_what_was_stored_also_for_rows_added_later():
     memory = Memory.empty(4, 2, 2, 3)
     grown = memory.with_room(6)

@@ -14,6 +14,7 @@ import torch
 
 import saft
 from saft.classifier import SaftClassifier
+from saft.feed import Memory
 from saft.objective import class_weights, loss_of, parameter_groups, rate
 from saft.settings import Settings
 from saft.training import Silence, read_safetensors
@@ -96,6 +97,20 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit(network, tiny_settings
     other = SaftClassifier(**tiny_settings | changes, seed=1).fit(network)
     assert all(torch.equal(a, b) for a, b in zip(weights(first).values(), weights(second).values(), strict=True))
     assert not torch.equal(weights(first)["head.weight"], weights(other)["head.weight"])
+
+
+def test_no_neighbour_is_heard_before_it_was_read(network, tiny_settings, monkeypatch):
+    recalled = []
+    recall = Memory.recall
+
+    def remembering(memory, rows):
+        recalled.append(bool(memory.known[torch.from_numpy(rows)].all()))
+        return recall(memory, rows)
+
+    monkeypatch.setattr(Memory, "recall", remembering)
+    SaftClassifier(**tiny_settings).fit(network)
+    assert len(recalled) > 10
+    assert all(recalled)
 
 
 def test_training_stops_when_validation_gets_no_better_and_keeps_the_best(network, tiny_settings):
