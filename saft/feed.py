@@ -221,8 +221,8 @@ class Feed:
         order = np.argsort(-inputs.tokens.lengths[read], kind="stable")
         read = read[order]
         rows = np.concatenate([read, remembered])
-        users, user_nodes = _nodes(inputs.users[rows], inputs.user_vectors, inputs.seen_users)
-        items, item_nodes = _nodes(inputs.items[rows], inputs.item_vectors, inputs.seen_items)
+        users, user_nodes = batch_nodes(inputs.users[rows], inputs.user_vectors, inputs.seen_users)
+        items, item_nodes = batch_nodes(inputs.items[rows], inputs.item_vectors, inputs.seen_items)
         shown = np.where(seen.labels[rows] == HIDDEN, self.n_classes, seen.labels[rows])
         return Batch(
             texts=[tuple(map(torch.from_numpy, inputs.tokens.padded(chunk))) for chunk in self._chunks(read)],  # type: ignore[misc]
@@ -265,7 +265,8 @@ class Feed:
         return np.split(read, starts[1:])
 
 
-def _nodes(codes: np.ndarray, vectors: np.ndarray, seen: int) -> tuple[Tensor, Nodes]:
+def batch_nodes(codes: np.ndarray, vectors: np.ndarray, seen: int) -> tuple[Tensor, Nodes]:
+    """The node of each interaction as a place among the distinct ones, and these."""
     distinct, inside = np.unique(codes, return_inverse=True)
     places = np.where(distinct < seen, distinct.astype(np.int64) + 1, 0)
     return torch.from_numpy(inside), Nodes(torch.from_numpy(places), torch.from_numpy(vectors[distinct]))

@@ -5,12 +5,23 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import benchmarks.__main__ as bench
 import saft
-from benchmarks import centrality
+from benchmarks import centrality, rivals_way, scaling
+from benchmarks.competitors import (
+    PlainText,
+    counted_texts,
+    predict_rivals_way,
+    predict_saft,
+    saft_settings,
+    train_rivals_way,
+    train_saft,
+)  # fmt: skip
 from benchmarks.measuring import Figure, compare
 from benchmarks.reading import read_with_pandas, read_with_saft, write_example
+from saft.assembly import Assembly
 
 
 @pytest.mark.parametrize(
@@ -39,6 +50,59 @@ def test_the_table_of_centralities_ranks_the_sketch_above_the_spectral_embedding
     *_, spectral, sketch, degrees, _, _, _ = centrality.row("demo", saft.demo_network(2000)).split("|")
     assert float(spectral) < 0 < 0.8 < float(sketch) < 1
     assert float(degrees) > 0.9
+
+
+def test_the_rivals_way_gives_the_answers_of_the_model_as_printed(tiny_encoder):
+    network = saft.demo_network(200)
+    settings = rivals_way.settings_of(tiny_encoder, 0, 3)
+    slow, feed = rivals_way.assemble(settings, network)
+    fast = Assembly.fresh(settings, network)
+    weights = fast.model.state_dict()
+    slow.model.load_state_dict({name: weights[name.replace(".fast.", ".")] for name in slow.model.state_dict()})
+    seen = next(feed.prediction_passes(np.arange(9)))
+    with torch.no_grad():
+        together = slow.model.train(False)(feed.batch(np.arange(9), seen)).logits
+        one_by_one = [fast.model.train(False)(fast.feed().batch(np.array([row]), seen)).logits for row in range(9)]
+    torch.testing.assert_close(together, torch.cat(one_by_one), atol=1e-5, rtol=0)
+
+
+def test_the_rivals_way_reads_every_neighbour_again_for_every_target(tiny_encoder):
+    network = saft.demo_network(200)
+    _, feed = rivals_way.assemble(rivals_way.settings_of(tiny_encoder, 0, 3), network)
+    seen = next(feed.prediction_passes(np.arange(200)))
+    batch = feed.batch(np.arange(rivals_way.TARGETS), seen)
+    assert len(batch.rows) > len(np.unique(batch.rows))
+    assert batch.texts[0][0].shape == (len(batch.rows), rivals_way.PADDED_TO)
+    assert {len(targets) for targets in seen.batches} == {rivals_way.TARGETS}
+
+
+def test_every_interaction_of_a_known_network_is_read_once_to_predict_it(tiny_settings):
+    network = saft.demo_network(200)
+    classifier = saft.SaftClassifier(**tiny_settings | {"epochs": 0}).fit(network)
+    with counted_texts() as counts:
+        classifier.predict_proba(network)
+    assert sum(counts) == 200
+
+
+def test_every_competitor_trains_and_predicts(tiny_encoder):
+    network = saft.demo_network(200)
+    ours, theirs = saft_settings(tiny_encoder, 0, 2, epochs=1), rivals_way.settings_of(tiny_encoder, 0, 2)
+    plain = PlainText(tiny_encoder, 3, network)
+    costs = [
+        train_saft(ours, network), predict_saft(ours, network), train_rivals_way(theirs, network, 50),
+        predict_rivals_way(theirs, network, 50), plain.train(64), plain.predict(64),
+    ]  # fmt: skip
+    assert min(costs) > 0
+
+
+def test_scaling_measures_every_stage(tmp_path, monkeypatch):
+    saft.demo_network(300).to_frame().write_csv(tmp_path / "network.csv")
+    measured = scaling.measure(tmp_path / "network.csv")
+    assert all(measured[stage] > 0 for stage in scaling.STAGES)
+    assert measured["peak_mb"] >= measured["training_mb"] > 100
+    monkeypatch.setattr(scaling, "PICTURE", tmp_path / "scaling.png")
+    scaling._draw({300: measured, 3000: measured})
+    assert (tmp_path / "scaling.png").stat().st_size > 10_000
 
 
 def test_competitors_are_measured_in_processes_of_their_own(tmp_path):

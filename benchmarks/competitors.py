@@ -1,0 +1,186 @@
+"""What the speed of training and inference is measured with: encoders, networks, and who competes.
+
+``saft`` is the product with its defaults and b neighbours; ``rivals``
+is :mod:`benchmarks.rivals_way`; ``plain`` is text classification with ``transformers`` on the same encoder, padded per
+batch, its word vectors frozen as ours are: what reading the words costs, and the graph comes on top of.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import saft
+from benchmarks import rivals_way
+from saft import SaftClassifier
+from saft.backbones import find_backbone
+from saft.network import TextualInteractionNetwork
+from saft.prediction import predict_logits
+from saft.settings import Settings
+from saft.tokens import load_tokenizer
+from saft.training import EpochRecord, Silence, Trainer
+
+PLAIN_BATCH = 32
+
+
+@contextmanager
+def encoder_called(name: str) -> Iterator[tuple[str, int]]:
+    """(encoder, layers) for ``tiny``, ``minilm3`` and ``minilm6``."""
+    if name != "tiny":
+        yield "minilm", int(name.removeprefix("minilm"))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        write_tiny(Path(folder))
+        yield folder, 2
+
+
+def write_tiny(folder: Path) -> None:
+    """An encoder of BERT-Tiny's size, 2 layers of 128, with random weights and minilm's tokenizer."""
+    from transformers import BertConfig, BertModel
+
+    tokenizer = load_tokenizer("minilm")
+    torch.manual_seed(0)
+    shape = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}
+    BertModel(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def network_called(name: str) -> TextualInteractionNetwork:
+    """The embedded network with that many interactions, or a real one from ``../shared/data``."""
+    return saft.demo_network(int(name)) if name.isdigit() else saft.read(REAL / f"{name}.parquet")
+
+
+REAL = Path(__file__).parents[2] / "shared" / "data"
+
+
+class EpochTimes(Silence):
+    """From the first step of an epoch to the end of its validation."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def begins(self, epoch: int, epochs: int, targets: int) -> None:
+        self._began = time.perf_counter()
+
+    def ends(self, record: EpochRecord) -> None:
+        self.seconds.append(time.perf_counter() - self._began)
+
+
+def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) -> Settings:
+    """The product's defaults, with texts as long as the others' are."""
+    values = {"encoder": encoder, "layers": layers, "neighbours": neighbours, "max_length": rivals_way.PADDED_TO}
+    return Settings.of(values | changes)
+
+
+def train_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
+    """Seconds per target, over all epochs: with what is read besides the targets, and with validation."""
+    parts, times = saft.split(network), EpochTimes()
+    SaftClassifier(**settings.as_dict()).fit(network, parts.train, parts.valid, watcher=times)
+    return sum(times.seconds) / (len(parts.train) * len(times.seconds))
+
+
+def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:
+    """Seconds per target, over this many, once it is warm."""
+    train, times = saft.split(network).train, EpochTimes()
+    assembly, feed = rivals_way.assemble(settings, network.showing(train))
+    nothing = np.empty(0, np.int64)
+    Trainer(assembly.model, feed, train[:targets], nothing, nothing, settings.changed(epochs=2), watcher=times).run()
+    return times.seconds[-1] / targets
+
+
+def predict_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
+    """Seconds per interaction of a known network, asked for as users ask; trained or not makes no difference."""
+    classifier = SaftClassifier(**settings.changed(epochs=0).as_dict()).fit(network)
+    began = time.perf_counter()
+    classifier.predict_proba(network)
+    return (time.perf_counter() - began) / len(network)
+
+
+def predict_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:
+    assembly, feed = rivals_way.assemble(settings, network)
+    assembly.model.train(False)
+    predict_logits(assembly.model, feed, np.arange(rivals_way.TARGETS))  # warm
+    began = time.perf_counter()
+    predict_logits(assembly.model, feed, np.arange(targets))
+    return (time.perf_counter() - began) / targets
+
+
+class PlainText:
+    """A sequence classifier of ``transformers`` in a loop as its tutorials have it."""
+
+    def __init__(self, encoder: str, layers: int, network: TextualInteractionNetwork) -> None:
+        from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
+        from transformers.utils import logging
+
+        torch.manual_seed(0)
+        tokenizer = load_tokenizer(encoder)
+        logging.set_verbosity_error()  # that the head is new is known
+        self.model = AutoModelForSequenceClassification.from_pretrained(
+            find_backbone(encoder), num_hidden_layers=layers, num_labels=network.n_classes
+        )
+        self.model.get_input_embeddings().requires_grad_(False)
+        texts = tokenizer(network.texts.to_list(), truncation=True, max_length=rivals_way.PADDED_TO)
+        self.examples = [
+            {"input_ids": ids, "attention_mask": mask, "labels": int(label)}
+            for ids, mask, label in zip(texts["input_ids"], texts["attention_mask"], network.labels, strict=True)
+        ]
+        self.collate: Callable[[list[Any]], Any] = DataCollatorWithPadding(tokenizer)
+
+    def train(self, targets: int) -> float:
+        """Seconds per target, over this many."""
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        optimiser = torch.optim.AdamW(trained, lr=1e-4, fused=True)
+        order = np.random.default_rng(0).permutation(len(self.examples))
+        self.model.train()
+
+        def step(rows: np.ndarray) -> None:
+            self.model(**self.collate([self.examples[row] for row in rows])).loss.backward()
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+            optimiser.step()
+            optimiser.zero_grad()
+
+        return _timed(step, order[:targets], PLAIN_BATCH)
+
+    @torch.inference_mode()
+    def predict(self, targets: int) -> float:
+        self.model.train(False)
+        return _timed(
+            lambda rows: self.model(**self.collate([self.examples[row] for row in rows])).logits,
+            np.arange(min(targets, len(self.examples))),
+            PLAIN_BATCH,
+        )
+
+
+def _timed(work: Callable[[np.ndarray], object], rows: np.ndarray, size: int) -> float:
+    """Seconds per row, after a first batch that does not count."""
+    work(rows[:size])
+    began = time.perf_counter()
+    for first in range(0, len(rows), size):
+        work(rows[first : first + size])
+    return (time.perf_counter() - began) / len(rows)
+
+
+@contextmanager
+def counted_texts() -> Iterator[list[int]]:
+    """How many texts encoders are given in the meantime, one entry per call."""
+    from saft.model.language import LanguageModel
+
+    counts: list[int] = []
+    embed = LanguageModel.embed
+
+    def counting(model: LanguageModel, tokens: torch.Tensor, *others: Any) -> torch.Tensor:
+        counts.append(len(tokens))
+        return embed(model, tokens, *others)
+
+    LanguageModel.embed = counting  # type: ignore[method-assign]
+    try:
+        yield counts
+    finally:
+        LanguageModel.embed = embed  # type: ignore[method-assign]

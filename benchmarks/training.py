@@ -1,0 +1,94 @@
+"""Targets per second in training: SAFT against the rivals' way and against reading the text alone.
+
+Who competes, and on what: :mod:`benchmarks.competitors`. A target's cost includes everything that training does for it:
+texts of neighbours that are read, validation, and the rows outside of training that are read after every epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import saft
+from benchmarks.competitors import (
+    REAL,
+    PlainText,
+    counted_texts,
+    encoder_called,
+    network_called,
+    saft_settings,
+    train_rivals_way,
+    train_saft,
+)  # fmt: skip
+from benchmarks.measuring import Cost, Figure, compare, peak_mb
+from benchmarks.rivals_way import settings_of
+from saft import SaftClassifier
+
+# encoder → (interactions of the embedded network, targets of the slow competitors, repeats)
+SIZES = {"tiny": (10_000, 500, 3), "minilm3": (2_000, 100, 3), "minilm6": (2_000, 50, 3)}
+REAL_NETWORK = "rotten_tomatoes"
+
+
+def figures() -> list[Figure]:
+    found: list[Figure] = []
+    for encoder, (interactions, targets, repeats) in SIZES.items():
+        found += _ratios(encoder, str(interactions), targets, repeats)
+    found += _ratios("tiny", "100000", 500, 1)
+    if (REAL / f"{REAL_NETWORK}.parquet").is_file():
+        found += _ratios("tiny", REAL_NETWORK, 500, 1)
+    found += [_read_per_target(), _share_of_structure()]
+    return found
+
+
+def _ratios(encoder: str, network: str, targets: int, repeats: int) -> list[Figure]:
+    def costs(neighbours: int, *competitors: str) -> dict[str, Cost]:
+        return compare("benchmarks.training", competitors, [encoder, network, str(neighbours), str(targets)], repeats)
+
+    five, one = costs(5, "saft", "rivals", "plain"), costs(1, "saft", "rivals")
+    where = f"training, {encoder}, {network if not network.isdigit() else f'{int(network):,} interactions'}"
+    return [
+        Figure(f"{where}, b=5: speed against the rivals' way", _ratio(five, "rivals"), "×", ">= 6"),
+        Figure(f"{where}, b=1: speed against the rivals' way", _ratio(one, "rivals"), "×", ">= 2.5"),
+        Figure(f"{where}, b=5: speed against the text alone", _ratio(five, "plain"), "×", ">= 0.5"),
+        Figure(f"{where}, b=5: peak memory", five["saft"].peak_mb / 1024, "GB"),
+        Figure(f"{where}, b=5: peak memory of the rivals' way", five["rivals"].peak_mb / 1024, "GB"),
+    ]
+
+
+def _ratio(costs: dict[str, Cost], other: str) -> float:
+    return costs[other].seconds / costs["saft"].seconds
+
+
+def _read_per_target() -> Figure:
+    """Texts encoded in a training of three epochs, validation included, for each target."""
+    network = saft.demo_network(2_000)
+    parts = saft.split(network)
+    with encoder_called("tiny") as (encoder, layers), counted_texts() as counts:
+        settings = saft_settings(encoder, layers, 5, epochs=3)
+        SaftClassifier(**settings.as_dict()).fit(network, parts.train, parts.valid)
+    return Figure("training, b=5: texts encoded per target", sum(counts) / (3 * len(parts.train)), "texts", "<= 2")
+
+
+def _share_of_structure() -> Figure:
+    """What is gone from a step if there are no structure embeddings, no neighbours and no messages."""
+    costs = compare("benchmarks.training", ["saft", "words"], ["minilm6", "2000", "5", "0"], repeats=3)
+    share = 100 * (1 - costs["words"].seconds / costs["saft"].seconds)
+    return Figure("training, minilm6, b=5: share of structure, sampling and messages", share, "%", "<= 10")
+
+
+def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, targets: int) -> float:
+    network = network_called(network_name)
+    with encoder_called(encoder_name) as (encoder, layers):
+        if competitor == "plain":
+            return PlainText(encoder, layers, network).train(4 * targets)
+        if competitor == "rivals":
+            return train_rivals_way(settings_of(encoder, layers, neighbours), network, targets)
+        without = {"user_messages": False, "item_messages": False, "distance": "none", "centrality": "none"}
+        changes = without if competitor == "words" else {}
+        return train_saft(saft_settings(encoder, layers, neighbours, epochs=2, **changes), network)
+
+
+if __name__ == "__main__":
+    name, encoder_name, network_name, *numbers = sys.argv[1:]
+    seconds = _measure(name, encoder_name, network_name, *map(int, numbers))
+    print(json.dumps({"seconds": seconds, "peak_mb": peak_mb()}))
