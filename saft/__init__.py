@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from saft.classifier import SaftClassifier, load
     from saft.comparison import compare
     from saft.errors import InputError, InputWarning
+    from saft.explanation import explain
     from saft.marketplace import demo_network
     from saft.network import TextualInteractionNetwork
     from saft.reading import read
@@ -21,6 +22,7 @@ __all__ = [
     "TextualInteractionNetwork",
     "compare",
     "demo_network",
+    "explain",
     "load",
     "read",
     "split",
@@ -35,6 +37,7 @@ _HOME = {
     "TextualInteractionNetwork": "saft.network",
     "compare": "saft.comparison",
     "demo_network": "saft.marketplace",
+    "explain": "saft.explanation",
     "load": "saft.classifier",
     "read": "saft.reading",
     "split": "saft.splits",

@@ -62,6 +62,7 @@ class SaftClassifier:
     Attributes:
         network_: the network of training, with the labels of training and validation only; new rows are joined to it.
         classes_: label values, in the order of the columns of ``predict_proba``.
+        assembly_: the parts that it is made of.
         temperature_: what logits are divided by, so that probabilities mean what they say.
     """
 
@@ -102,8 +103,8 @@ class SaftClassifier:
         train, valid = self._parts(network, train, valid)
         if watcher is not None:
             watcher.says("Tokenising texts, computing structure")
-        self._assembly = Assembly.fresh(self.settings, network.showing(train))
-        feed = self._assembly.feed()
+        self.assembly_ = Assembly.fresh(self.settings, network.showing(train))
+        feed = self.assembly_.feed()
         trainer = Trainer(
             self.model_,
             feed,
@@ -118,7 +119,7 @@ class SaftClassifier:
         standing = trainer.run()
         logits = predict_logits(self.model_, feed, valid)
         self.report_ = self._reported(standing, logits, network.labels[valid], time.perf_counter() - began)
-        self._assembly.network = network.showing(np.concatenate([train, valid]))  # from now on neighbours may see both
+        self.assembly_.network = network.showing(np.concatenate([train, valid]))  # from now on neighbours may see both
         return self
 
     def predict(self, rows: Rows, tell: Tell | None = None) -> pl.DataFrame:
@@ -173,7 +174,7 @@ class SaftClassifier:
         from saft.storage import save
 
         self._must_be_fitted()
-        save(self._assembly, Path(folder), {"temperature": self.temperature_, "report": asdict(self.report_)}, also)
+        save(self.assembly_, Path(folder), {"temperature": self.temperature_, "report": asdict(self.report_)}, also)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -182,8 +183,8 @@ class SaftClassifier:
         from saft.training import EpochRecord
 
         classifier = cls()
-        classifier._assembly, learnt = load(Path(folder))
-        classifier.settings = classifier._assembly.settings
+        classifier.assembly_, learnt = load(Path(folder))
+        classifier.settings = classifier.assembly_.settings
         classifier.temperature_ = learnt["temperature"]
         history = [EpochRecord(**record) for record in learnt["report"]["history"]]
         classifier.report_ = Report(**{**learnt["report"], "history": history})
@@ -191,19 +192,19 @@ class SaftClassifier:
 
     @property
     def network_(self) -> TextualInteractionNetwork:
-        return self._assembly.network
+        return self.assembly_.network
 
     @property
     def classes_(self) -> pl.Series:
-        return self._assembly.network.classes
+        return self.assembly_.network.classes
 
     @property
     def model_(self) -> InteractionModel:
-        return self._assembly.model
+        return self.assembly_.model
 
     @property
     def tokenizer_(self) -> Any:
-        return self._assembly.reader.tokenizer
+        return self.assembly_.reader.tokenizer
 
     def label_codes(self, rows: TextualInteractionNetwork) -> np.ndarray:
         """Labels of these rows by our classes; an error names the ones that training did not know."""
@@ -222,7 +223,7 @@ class SaftClassifier:
         numbers, new = known_rows(self.network_, rows)
         joined = join(self.network_, rows.take(new)) if new.any() else self.network_
         numbers[new] = np.arange(len(self.network_), len(joined))
-        feed = self._assembly.feed(joined)
+        feed = self.assembly_.feed(joined)
         refresh(self.model_, feed, numbers[new])
         return feed, numbers
 
@@ -237,7 +238,7 @@ class SaftClassifier:
         return rows if isinstance(rows, TextualInteractionNetwork) else read(rows, labelled=False)
 
     def _must_be_fitted(self) -> None:
-        if not hasattr(self, "_assembly"):
+        if not hasattr(self, "assembly_"):
             raise InputError("This model has not been trained: call fit first, or load a saved one.")
 
     def _parts(

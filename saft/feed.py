@@ -21,8 +21,17 @@ from saft.inputs import Inputs
 from saft.known_labels import KnownLabels
 from saft.model.batch import Batch, Nodes
 from saft.network import HIDDEN
-from saft.sampling import Neighbours, all_neighbours, batch_rows, neighbour_weights, plan_batches, sample_neighbours
+from saft.sampling import (
+    Neighbours,
+    all_neighbours,
+    batch_rows,
+    neighbour_weights,
+    plan_batches,
+    sample_neighbours,
+    steady_neighbours,
+)  # fmt: skip
 from saft.settings import Settings
+from saft.tokens import Tokens
 
 NARROWER = 0.75  # a chunk ends where texts get shorter than this share of its longest
 SMALLEST_CHUNK = 12
@@ -145,14 +154,14 @@ class Feed:
             batches = plan_batches(
                 self.inputs.users, self.inputs.items, targets, size, together=settings.together, seed=seed
             )
-            yield self._pass(targets, batches, seed)
+            yield self._pass(targets, batches, self._sampled(np.random.default_rng(seed)))
 
     def prediction_passes(self, rows: np.ndarray) -> Iterator[Pass]:
         """Every row once as a target; rows whose label is visible are dealt to passes in which it is not."""
         visible = self.labels[rows] != HIDDEN
         for targets in [rows[~visible], *self._dealt(rows[visible], seed=[self.settings.seed])]:
             if len(targets):
-                yield self._pass(targets, self._in_order(targets), hash_seed(self.settings.seed, 0, 0))
+                yield self._pass(targets, self._in_order(targets), self._sampled(None))
 
     def reading_batches(self, rows: np.ndarray) -> Iterator[Batch]:
         """These rows without any neighbour, to find out what they pass on."""
@@ -176,17 +185,18 @@ class Feed:
         ordered = targets[np.argsort(key[targets], kind="stable")]
         return [ordered[first : first + PREDICTED_AT_ONCE] for first in range(0, len(ordered), PREDICTED_AT_ONCE)]
 
-    def _pass(self, targets: np.ndarray, batches: list[np.ndarray], seed: int) -> Pass:
+    def _pass(self, targets: np.ndarray, batches: list[np.ndarray], sampled: tuple[Neighbours, Neighbours]) -> Pass:
         visible = self.labels.copy()
         visible[targets] = HIDDEN
         known = self._known(visible) if self.settings.labels else None
-        return Pass(batches, visible, known, *self._sampled(np.random.default_rng(seed)))
+        return Pass(batches, visible, known, *sampled)
 
     def _known(self, visible: np.ndarray) -> KnownLabels:
         inputs = self.inputs
         return KnownLabels(inputs.users, inputs.items, visible, self.n_users, self.n_items, self.n_classes)
 
-    def _sampled(self, rng: np.random.Generator) -> tuple[Neighbours, Neighbours]:
+    def _sampled(self, rng: np.random.Generator | None) -> tuple[Neighbours, Neighbours]:
+        """Drawn anew for training; without a generator, the sample that a node always has."""
         settings, inputs = self.settings, self.inputs
         if self.alone:
             return self._nobody, self._nobody
@@ -199,7 +209,10 @@ class Feed:
             (self._of_items, inputs.items, self.n_items),
         ):
             weights = neighbour_weights(settings.sampling, nodes, count, vectors)
-            sampled.append(sample_neighbours(candidates, settings.neighbours, rng, weights))
+            if rng is None:
+                sampled.append(steady_neighbours(candidates, settings.neighbours, settings.seed, weights))
+            else:
+                sampled.append(sample_neighbours(candidates, settings.neighbours, rng, weights))
         return sampled[0], sampled[1]
 
     def unread(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
@@ -225,7 +238,7 @@ class Feed:
         items, item_nodes = batch_nodes(inputs.items[rows], inputs.item_vectors, inputs.seen_items)
         shown = np.where(seen.labels[rows] == HIDDEN, self.n_classes, seen.labels[rows])
         return Batch(
-            texts=[tuple(map(torch.from_numpy, inputs.tokens.padded(chunk))) for chunk in self._chunks(read)],  # type: ignore[misc]
+            texts=padded_chunks(inputs.tokens, read),
             users=users,
             items=items,
             user_nodes=user_nodes,
@@ -255,14 +268,20 @@ class Feed:
         }
         return {side: torch.from_numpy(np.isin(rows, speakers)) for side, speakers in sampled.items()}
 
-    def _chunks(self, read: np.ndarray) -> list[np.ndarray]:
-        """Rows, longest text first, cut where going on would mean mostly padding."""
-        lengths = self.inputs.tokens.lengths[read]
-        starts = [0]
-        for place, length in enumerate(lengths.tolist()):
-            if length < NARROWER * lengths[starts[-1]] and place - starts[-1] >= SMALLEST_CHUNK:
-                starts.append(place)
-        return np.split(read, starts[1:])
+
+def padded_chunks(tokens: Tokens, rows: np.ndarray) -> list[tuple[Tensor, Tensor]]:
+    """(tokens, mask) of these rows, longest text first, chunk by chunk."""
+    chunks = cut_by_length(rows, tokens.lengths[rows])
+    return [(torch.from_numpy(ids), torch.from_numpy(mask)) for ids, mask in map(tokens.padded, chunks)]
+
+
+def cut_by_length(rows: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+    """Rows, longest text first, in chunks cut where going on would mean mostly padding."""
+    starts = [0]
+    for place, length in enumerate(lengths.tolist()):
+        if length < NARROWER * lengths[starts[-1]] and place - starts[-1] >= SMALLEST_CHUNK:
+            starts.append(place)
+    return np.split(rows, starts[1:])
 
 
 def batch_nodes(codes: np.ndarray, vectors: np.ndarray, seen: int) -> tuple[Tensor, Nodes]:

@@ -101,8 +101,8 @@ class Reader:
             # Whoever is new occurs in the new interactions only: folding in needs no others.
             structure=self.structure.transform(new_users, new_items) if len(texts) else {},
             clues=self._clues(texts, first),
-            user_vectors=self._vectors(self.user_attributes, network.user_attributes, network.user_ids, users, side=0),
-            item_vectors=self._vectors(self.item_attributes, network.item_attributes, network.item_ids, items, side=1),
+            user_vectors=self.node_vectors("user", network.user_ids[users:], _rest(network.user_attributes, users)),
+            item_vectors=self.node_vectors("item", network.item_ids[items:], _rest(network.item_attributes, items)),
             seen_users=self.seen_users,
             seen_items=self.seen_items,
         )
@@ -115,17 +115,19 @@ class Reader:
         learnt = self.phrases.learnt[first:]
         return np.concatenate([learnt, self.phrases.read(texts[len(learnt) :])])
 
-    def _vectors(
-        self, learnt: Attributes, frame: pl.DataFrame | None, ids: pl.Series, first: int, side: int
-    ) -> np.ndarray:
-        """Of the nodes from ``first`` on."""
-        ids = ids[first:]
+    def node_vectors(self, side: str, ids: pl.Series, attributes: pl.DataFrame | None) -> np.ndarray:
+        """(ids, ·) attributes where there are some to go by, else Gaussian numbers."""
         if self.settings.fusion == "none":
             return np.empty((len(ids), 0), np.float32)
+        learnt = {"user": self.user_attributes, "item": self.item_attributes}[side]
         if learnt.width or self.settings.nodes == "trained":
-            return learnt.transform(None if frame is None else frame[first:], len(ids))
+            return learnt.transform(attributes, len(ids))
         # A user and an item of the same name are not the same thing.
-        return gaussian_vectors(ids, self.settings.node_dim, 2 * self.settings.seed + side)
+        return gaussian_vectors(ids, self.settings.node_dim, 2 * self.settings.seed + (side == "item"))
+
+
+def _rest(frame: pl.DataFrame | None, first: int) -> pl.DataFrame | None:
+    return None if frame is None else frame[first:]
 
 
 def _learnt(frame: pl.DataFrame | None) -> Attributes:

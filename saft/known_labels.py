@@ -34,8 +34,7 @@ class KnownLabels:
             (users, _counts(users, labels, n_users, n_classes)),
             (items, _counts(items, labels, n_items, n_classes)),
         )
-        total = np.bincount(labels[labels != HIDDEN], minlength=n_classes) + 1.0
-        self._shares = total / total.sum()
+        self._shares = shares_of(np.bincount(labels[labels != HIDDEN], minlength=n_classes))
 
     @staticmethod
     def width(n_classes: int) -> int:
@@ -47,14 +46,28 @@ class KnownLabels:
         With no label known all of it is 0, so that a new user or item says nothing instead of something strange.
         """
         own = self.labels[rows]
-        parts = []
+        counted = []
         for nodes, counts in self._sides:
-            seen = counts[nodes[rows]].astype(np.float64)
+            seen = counts[nodes[rows]]
             seen[np.flatnonzero(own != HIDDEN), own[own != HIDDEN]] -= 1  # never its own
-            number = seen.sum(axis=1, keepdims=True)
-            shares = (seen + PRIOR_WEIGHT * self._shares) / (number + PRIOR_WEIGHT)
-            parts += [np.log(shares / self._shares), np.log1p(number)]
-        return np.hstack(parts).astype(np.float32)
+            counted.append(seen)
+        by_user, by_item = counted
+        return hints_of(by_user, by_item, self._shares)
+
+
+def shares_of(counts: np.ndarray) -> np.ndarray:
+    """(…, classes) the share of each class among this many labels, none of them zero."""
+    return (counts + 1.0) / (counts + 1.0).sum(axis=-1, keepdims=True)
+
+
+def hints_of(by_user: np.ndarray, by_item: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """What these counts of labels, (interactions, classes), say against the shares overall, (classes,) or per row."""
+    parts = []
+    for seen in (by_user, by_item):
+        number = seen.sum(axis=1, keepdims=True)
+        here = (seen + PRIOR_WEIGHT * shares) / (number + PRIOR_WEIGHT)
+        parts += [np.log(here / shares), np.log1p(number)]
+    return np.hstack(parts).astype(np.float32)
 
 
 def _counts(nodes: np.ndarray, labels: np.ndarray, n_nodes: int, n_classes: int) -> np.ndarray:

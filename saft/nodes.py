@@ -23,11 +23,11 @@ def gaussian_vectors(ids: pl.Series, dim: int, seed: int) -> np.ndarray:
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in ids.cast(pl.String)]
     start = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)
-    bits = _mixed(start[:, None] + np.arange(1, dim + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    bits = mixed(start[:, None] + np.arange(1, dim + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     return ndtri((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54).astype(np.float32)
 
 
-def _mixed(bits: np.ndarray) -> np.ndarray:
+def mixed(bits: np.ndarray) -> np.ndarray:
     """The finaliser of splitmix64: neighbouring numbers become unrelated ones."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saft.errors import InputError, did_you_mean
+from saft.nodes import mixed
 
 WEIGHTS = ("distance", "centrality", "random")
 
@@ -48,10 +49,29 @@ def sample_neighbours(
     Args:
         weights: of every interaction, by row; None means all equal.
     """
+    return race(candidates, most, rng.standard_exponential(len(candidates.rows), dtype=np.float32), weights)
+
+
+def steady_neighbours(candidates: Neighbours, most: int, seed: int, weights: np.ndarray | None = None) -> Neighbours:
+    """The same, by keys that depend on nothing but the seed and each row's number.
+
+    So a node's sample is the same whatever else is in the network, and changes little as rows are added.
+    """
+    return race(candidates, most, steady_keys(candidates.rows, seed), weights)
+
+
+def steady_keys(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Exp(1) numbers, one per row number."""
+    start = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    bits = mixed(start + rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return -np.log((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54).astype(np.float32)
+
+
+def race(candidates: Neighbours, most: int, keys: np.ndarray, weights: np.ndarray | None = None) -> Neighbours:
+    """The winners, given the candidates' Exp(1) keys."""
     if most < 1:
         raise InputError(f"A sample needs room for at least one neighbour; got {most}.")
     counts = np.diff(candidates.starts)
-    keys = rng.standard_exponential(len(candidates.rows), dtype=np.float32)
     if weights is not None:
         keys = _raced(keys, _usable(weights[candidates.rows], candidates.starts))
     chosen = np.isfinite(keys)

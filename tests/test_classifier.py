@@ -64,7 +64,7 @@ def test_validation_labels_do_not_reach_what_the_model_reads(network, parts, fit
     labels = network.labels.copy()
     labels[parts.valid] = (labels[parts.valid] + 1) % 3
     other = SaftClassifier(**tiny_settings).fit(replace(network, labels=labels), parts.train, parts.valid)
-    np.testing.assert_array_equal(other._assembly.inputs.clues, fitted._assembly.inputs.clues)
+    np.testing.assert_array_equal(other.assembly_.inputs.clues, fitted.assembly_.inputs.clues)
     assert (other.network_.labels[parts.valid] == labels[parts.valid]).all()  # visible to neighbours, afterwards
 
 

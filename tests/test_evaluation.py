@@ -57,7 +57,7 @@ def test_removing_text_is_predicting_the_rows_without_words(network, parts, fitt
     for row in parts.test:
         texts[row] = ""
     feed, numbers = fitted.feed_for(rows)
-    reader = fitted._assembly.reader
+    reader = fitted.assembly_.reader
     feed.inputs = replace(feed.inputs, tokens=reader.read(replace(network, texts=pl.Series(texts))).tokens)
     scores = score(rows.labels, softmax(predict_logits(fitted.model_, feed, numbers), fitted.temperature_))
     removed = {name: macro for name, macro, _ in what_removing_costs(fitted, rows)}

@@ -16,6 +16,8 @@ from saft.sampling import (
     neighbour_weights,
     plan_batches,
     sample_neighbours,
+    steady_keys,
+    steady_neighbours,
 )
 from saft.structure import CentralityEmbedding, DistanceEmbedding
 
@@ -177,3 +179,20 @@ def test_impossible_requests_are_refused():
         neighbour_weights("distance", nodes, 2)
     with pytest.raises(saft.InputError, match="at least one target"):
         plan_batches(nodes, nodes, nodes, 0)
+
+
+def test_a_steady_sample_of_a_node_does_not_depend_on_what_else_is_there():
+    nodes = np.random.default_rng(0).integers(0, 20, 500)
+    whole = steady_neighbours(all_neighbours(nodes, 20), 4, seed=3)
+    shorter = steady_neighbours(all_neighbours(nodes[:450], 20), 4, seed=3)
+    for node in range(20):
+        ours, theirs = set(whole.of(np.array([node]))), set(shorter.of(np.array([node])))
+        assert len(ours) == 4
+        assert {row for row in ours if row < 450} <= theirs  # who wins among many wins among fewer
+
+
+def test_steady_keys_are_exponential_and_change_with_the_seed():
+    keys = steady_keys(np.arange(100_000), seed=1)
+    assert abs(keys.mean() - 1) < 0.02
+    assert abs(np.median(keys) - np.log(2)) < 0.02
+    assert abs(np.corrcoef(keys, steady_keys(np.arange(100_000), seed=2))[0, 1]) < 0.02

@@ -5,7 +5,6 @@ combine them differently). So transforming is two gathers and an addition, wheth
 and a new user or item needs only a vector of its own.
 """
 
-import copy
 from abc import ABC, abstractmethod
 from typing import Self
 
@@ -45,9 +44,13 @@ class InteractionEmbedding(ABC):
     def transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """(interactions, dim). New users and items are folded in from the interactions given here, and forgotten."""
         users, items = checked(users, items)
-        if not (_all_known(users, self.known_users_) and _all_known(items, self.known_items_)):
-            return copy.copy(self).extend(users, items)._combined(users, items)
-        return self._combined(users, items)
+        new_users, new_items = _unknown(users, self.known_users_), _unknown(items, self.known_items_)
+        if not len(new_users) and not len(new_items):
+            return self._combined(users, items)
+        vectors = self.extend(users, items)._combined(users, items)
+        self.known_users_[new_users] = False
+        self.known_items_[new_items] = False
+        return vectors
 
     def fit_transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         return self.fit(users, items).transform(users, items)
@@ -59,19 +62,22 @@ class InteractionEmbedding(ABC):
         Nodes without any path to a known one keep the zero vector.
         """
         users, items = checked(users, items)
+        new_users, new_items = _unknown(users, self.known_users_), _unknown(items, self.known_items_)
         self.user_factors_, self.known_users_ = _grown(self.user_factors_, self.known_users_, users)
         self.item_factors_, self.known_items_ = _grown(self.item_factors_, self.known_items_, items)
+        self.user_factors_[new_users] = 0  # room that somebody else may have had for a moment
+        self.item_factors_[new_items] = 0
         rng = np.random.default_rng(self.seed)
         while True:
-            new_users = self._fold_side(users, items, self.known_users_, self.known_items_, self.item_factors_, rng)
-            new_items = self._fold_side(items, users, self.known_items_, self.known_users_, self.user_factors_, rng)
+            by_user = self._fold_side(users, items, self.known_users_, self.known_items_, self.item_factors_, rng)
+            by_item = self._fold_side(items, users, self.known_items_, self.known_users_, self.user_factors_, rng)
             for (nodes, factors), table, known in (
-                (new_users, self.user_factors_, self.known_users_),
-                (new_items, self.item_factors_, self.known_items_),
+                (by_user, self.user_factors_, self.known_users_),
+                (by_item, self.item_factors_, self.known_items_),
             ):
                 table[nodes] = factors
                 known[nodes] = True
-            if not len(new_users[0]) and not len(new_items[0]):
+            if not len(by_user[0]) and not len(by_item[0]):
                 break
         self.known_users_[users] = True  # what no path reaches is settled too: as zero
         self.known_items_[items] = True
@@ -134,10 +140,18 @@ def _scattered(factors: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def _grown(factors: np.ndarray, known: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Copies with room for these codes."""
-    more = max(int(codes.max()) + 1 - len(known), 0)
+    """Tables with room for these codes: the same ones if they have it, else larger ones with some room to spare.
+
+    So nodes that come one by one do not copy a million others each time.
+    """
+    needed = int(codes.max()) + 1
+    if needed <= len(known) and factors.flags.writeable and known.flags.writeable:
+        return factors, known
+    more = max(needed - len(known), len(known) // 8)
     return np.pad(factors, ((0, more), (0, 0))), np.pad(known, (0, more))
 
 
-def _all_known(codes: np.ndarray, known: np.ndarray) -> bool:
-    return bool(codes.max() < len(known) and known[codes].all())
+def _unknown(codes: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Those of these codes that have no vector, each once."""
+    outside = codes >= len(known)
+    return np.unique(codes[outside | ~known[np.where(outside, 0, codes)]])

@@ -13,7 +13,7 @@ def test_it_predicts_what_the_classifier_with_the_same_labels_predicts(toy, toy_
     classifier = saft.SaftClassifier(**toy_settings).fit(hidden, parts.train, parts.valid)
     network = classifier.network_.hiding(parts.valid)  # in a comparison validation labels are not known
     expected = method.predict_proba(hidden, parts.test)
-    feed = classifier._assembly.feed(network)
+    feed = classifier.assembly_.feed(network)
     from saft.metrics import softmax
     from saft.prediction import predict_logits
 
