@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saft import compare_command, model_commands
+from saft import compare_command, model_commands, serve_command
 from saft.console import busy, plain, run_app, say, show
+from saft.errors import InputError
 from saft.flags import COLUMNS, Data, taking
 from saft.model_commands import read_columns, write_model
 
@@ -63,10 +64,15 @@ def demo(
     labels: Annotated[str, typer.Option(help="trust (genuine, spam, suspicious) or rating (1 to 5 stars).")] = "trust",
     out: Annotated[Path, typer.Option(help="Folder for table, picture and model.")] = Path("saft-demo"),
     train: Annotated[bool, typer.Option(help="Train on it: text only, structure only, and SAFT.")] = True,
+    serve: Annotated[bool, typer.Option("--serve", help="Then serve the model and its page.")] = False,
+    port: Annotated[int, typer.Option(help="Port of the page.")] = 8000,
 ) -> None:
     """Generate the embedded marketplace, look at it, train on it, and see what words and graph bring together."""
     from saft.marketplace import demo_network
     from saft.writing import write_table
+
+    if serve and not train:
+        raise InputError("There is nothing to serve without training: leave out --no-train or --serve.")
 
     with busy(f"Generating {size:,} interactions"):
         network = demo_network(size, seed, labels)
@@ -81,6 +87,8 @@ def demo(
         _train_demo(network, seed, out / "model")
     else:
         show(plain(f"Next:    saft inspect {table}"))
+    if serve:
+        serve_command.run_server(out / "model", port=port)
 
 
 def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:
@@ -102,7 +110,7 @@ def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> Non
     show(table)
     best = max(results, key=lambda result: result.classifier.report().valid_macro_f1)
     write_model(best.classifier, best.test, "test", f"{best.name} on a generated marketplace", out)
-    show(plain(f"Next:   saft predict {out} NEW.csv --out predictions.csv"))
+    show(plain(f"Next:   saft predict {out} NEW.csv --out predictions.csv\n        saft serve {out}"))
 
 
 for command in (
@@ -111,6 +119,7 @@ for command in (
     model_commands.evaluate,
     model_commands.embed,
     compare_command.compare,
+    serve_command.serve,
 ):
     app.command()(command)
 

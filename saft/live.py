@@ -152,25 +152,20 @@ class LiveNetwork:
             states: what they pass on, if that is known from an earlier :meth:`passed_on`.
         """
         labels = self.label_codes([interaction.label for interaction in interactions])
-        vectors = {name: self._vectors(interactions, name) for name in SIDES}
-        codes = {
-            name: [
-                side.code_of(getattr(one, name), vector)
-                for one, vector in zip(interactions, vectors[name], strict=True)
-            ]
-            for name, side in self.sides.items()
-        }
-        if interactions:
-            self.structure.extend(np.array(codes["user"]), np.array(codes["item"]))
         states = self.passed_on(interactions) if states is None else states
+        vectors = {name: self._vectors(interactions, name) for name in SIDES}
         first = len(self)
         self._states.append(states)
         self.labels.append(np.full(len(interactions), HIDDEN, np.int32))
         for place, interaction in enumerate(interactions):
             self._added_texts.append(interaction.text)
             self.times.append(interaction.time)
+            ends = {}
             for name, side in self.sides.items():
-                side.append(first + place, codes[name][place])
+                ends[name] = side.code_of(getattr(interaction, name), vectors[name][place])
+                side.append(first + place, ends[name])
+            # One by one: what becomes of a new user must not depend on who arrived in the same portion.
+            self.structure.extend(np.array([ends["user"]]), np.array([ends["item"]]))
             self._relabel(first + place, int(labels[place]))
         return np.arange(first, len(self))
 

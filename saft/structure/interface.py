@@ -63,6 +63,8 @@ class InteractionEmbedding(ABC):
         """
         users, items = checked(users, items)
         new_users, new_items = _unknown(users, self.known_users_), _unknown(items, self.known_items_)
+        if not len(new_users) and not len(new_items):
+            return self
         self.user_factors_, self.known_users_ = _grown(self.user_factors_, self.known_users_, users)
         self.item_factors_, self.known_items_ = _grown(self.item_factors_, self.known_items_, items)
         self.user_factors_[new_users] = 0  # room that somebody else may have had for a moment
