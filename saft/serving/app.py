@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import BackgroundTasks, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 import saft
@@ -25,8 +25,9 @@ from saft.serving.worker import BusyError, SlowError, Worker
 
 PAGE = Path(__file__).parent / "page"
 MOST_ON_A_PAGE = 200
-_bearer = HTTPBearer(auto_error=False, description="Only if the server was started with a token.")
+_bearer = HTTPBearer(auto_error=False, description="The token that the server was started with.")
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": schemas.Problem, "description": "The request is not text in UTF-8."},
     401: {"model": schemas.Problem, "description": "The token is missing or wrong."},
     413: {"model": schemas.Problem, "description": "The request is too large."},
     422: {"model": schemas.Problem, "description": "The request makes no sense; the detail says why."},
@@ -67,7 +68,7 @@ def create_app(
     app.add_middleware(Gate, most_bytes=limits.body_kb * 1024, metrics=app.state.metrics)
     _add_errors(app)
     _add_public_routes(app)
-    guarded = [Depends(_guard(token))]
+    guarded = [] if token is None else [Depends(_guard(token))]
     _add_predictions(app, limits, guarded)
     _add_interactions(app, limits, guarded)
     _add_model(app, report, guarded)
@@ -85,9 +86,9 @@ async def _load(app: FastAPI, load: Callable[[], Desk], limits: Limits) -> None:
     app.state.worker = worker
 
 
-def _guard(token: str | None) -> Callable[..., None]:
+def _guard(token: str) -> Callable[..., None]:
     def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
-        if token is not None and (given is None or not hmac.compare_digest(given.credentials.encode(), token.encode())):
+        if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
             raise HTTPException(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
 
     return check
@@ -274,7 +275,13 @@ def _add_model(app: FastAPI, report: Path | None, guarded: list[Any]) -> None:
             raise HTTPException(404, "This model has no report.")
         return FileResponse(report, media_type="text/html")
 
-    @app.get("/metrics", tags=["operations"], responses={401: _PROBLEMS[401]}, dependencies=guarded)
+    @app.get(
+        "/metrics",
+        tags=["operations"],
+        responses={401: _PROBLEMS[401]},
+        response_class=PlainTextResponse,
+        dependencies=guarded,
+    )
     async def metrics() -> Response:
         """For Prometheus."""
         text, kind = app.state.metrics.text()

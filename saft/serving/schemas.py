@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from saft.explanation import Explanation
 from saft.live import Answer, Interaction
@@ -22,9 +22,22 @@ def _writable(text: str) -> str:
     return text
 
 
+def _written_out(value: Any) -> Any:
+    """A bare number could be seconds or milliseconds; rather ask."""
+    if not isinstance(value, str) or value.strip().lstrip("+-").replace(".", "", 1).isdigit():
+        raise ValueError("has to be written like 2024-05-31T12:30:00")
+    return value
+
+
 Text = Annotated[str, AfterValidator(_writable)]
 Id = Annotated[Text, Field(min_length=1, max_length=500)] | Annotated[int, Field(strict=True)]
-Value = Annotated[Text, Field(max_length=1000)] | float | bool | None
+# Strict: "007" stays text, and true is no number.
+Value = (
+    Annotated[Text, Field(strict=True, max_length=1000)]
+    | Annotated[bool, Field(strict=True)]
+    | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+    | None
+)
 Key = Annotated[str, Field(pattern=r"^[nt][0-9]{1,18}$", examples=["n1"])]
 _ASKED: dict[str, Any] = {"user": "ann", "item": "lamp", "text": "Bright, and cheap. Arrived broken, though."}
 
@@ -41,7 +54,7 @@ class Asked(_Strict):
     user: Id
     item: Id
     text: Text = ""
-    time: datetime | None = None
+    time: Annotated[datetime, BeforeValidator(_written_out)] | None = None
     user_attributes: dict[Text, Value] = Field(default_factory=dict, description="Of a user who is new.")
     item_attributes: dict[Text, Value] = Field(default_factory=dict, description="Of an item that is new.")
 
