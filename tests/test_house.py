@@ -21,7 +21,9 @@ ORDER = [
     "sampling", "inputs",
     "model.language", "model.interaction_attention", "model.batch", "model.interaction_model", "model.saft", "model",
     "feed", "objective", "prediction", "training", "assembly", "storage", "classifier", "evaluation",
-    "tuning", "demonstration",
+    "tuning", "demonstration", "cases", "live", "explanation",
+    "serving", "serving.limits", "serving.store", "serving.desk", "serving.worker", "serving.opening",
+    "serving.schemas", "serving.gate", "serving.app",
     "methods._card", "methods._line_graph", "methods._fine_tuned", "methods._text_vectors", "methods._features",
     "methods._gcn", "methods._logistic", "methods._ter_aer",
     "methods.tfidf", "methods.tfidf_nodes", "methods.attre2vec", "methods.ter_aer_ppr", "methods.ter_aer_hkpr",
@@ -29,7 +31,7 @@ ORDER = [
     "methods.sbert_gcn", "methods.causal_lm_gcn", "methods.graphformers", "methods.giant", "methods._glem",
     "methods.glem_lm", "methods.glem_gnn", "methods.edgeformers", "methods.bert_labels", "methods.saft_lga",
     "methods.saft_gau", "methods.saft", "methods", "comparison",
-    "console", "progress", "flags", "model_commands", "compare_command", "cli",
+    "console", "progress", "flags", "model_commands", "compare_command", "serve_command", "cli",
 ]  # fmt: skip
 # Modules whose tests stand under the name of what they serve.
 TESTED_IN = {
@@ -41,7 +43,9 @@ TESTED_IN = {
     "objective": "test_training", "prediction": "test_classifier", "assembly": "test_classifier",
     "storage": "test_classifier", "tuning": "test_model_commands",
     "demonstration": "test_learning", "console": "test_cli", "progress": "test_model_commands",
-    "flags": "test_model_commands", "methods": "methods/test_every_method",
+    "flags": "test_model_commands", "methods": "methods/test_every_method", "cases": "test_live",
+    "serving": "serving/test_app", "serving.limits": "serving/test_app", "serving.opening": "serving/test_app",
+    "serving.schemas": "serving/test_contract", "serving.gate": "serving/test_app", "serve_command": "serving/test_app",
     "methods._card": "methods/test_card", "methods._line_graph": "methods/test_line_graph",
     "methods._fine_tuned": "methods/test_fine_tuned", "methods._text_vectors": "methods/test_text_vectors",
     "methods._features": "methods/test_features", "methods._gcn": "methods/test_sbert_gcn",
