@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import polars as pl
 
 from saft.cases import SIDES, Case
 from saft.classifier import SaftClassifier
-from saft.errors import InputError
+from saft.errors import InputError, did_you_mean
 from saft.live import Interaction, LiveNetwork
 from saft.network import HIDDEN
 
@@ -84,9 +84,20 @@ def explain(model: SaftClassifier | LiveNetwork, interaction: int | Mapping[str,
             raise InputError(f"There is no interaction {interaction:,}; they are numbered from 0 to {len(live) - 1:,}.")
         case, text = live.case_of(interaction), live.text(interaction)
     else:
-        asked = interaction if isinstance(interaction, Interaction) else Interaction(**interaction)
+        asked = interaction if isinstance(interaction, Interaction) else _interaction(interaction)
         case, text = live.cases([asked])[0], asked.text
     return _explained(live, case, text)
+
+
+def _interaction(given: Mapping[str, Any]) -> Interaction:
+    known = [field.name for field in fields(Interaction)]
+    for name in given:
+        if name not in known:
+            raise InputError(f"An interaction has no {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}.")
+    missing = [name for name in ("user", "item", "text") if name not in given]
+    if missing:
+        raise InputError(f"An interaction needs a user, an item and a text; there is no {', '.join(missing)}.")
+    return Interaction(**{**given, "user": str(given["user"]), "item": str(given["item"])})
 
 
 def _explained(live: LiveNetwork, case: Case, text: str) -> Explanation:

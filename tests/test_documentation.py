@@ -44,6 +44,13 @@ def test_the_code_of_the_documents_runs(folder, document):
 
 
 @pytest.mark.slow
+def test_the_code_of_the_guide_to_serving_runs(folder, capsys):
+    [block] = blocks("python", (ROOT / "docs" / "serving.md").read_text())
+    exec(compile(block, "docs/serving.md", "exec"), {})  # noqa: S102 (our own document)
+    assert "WordEffect" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_the_code_of_the_guide_to_methods_runs(folder):
     [block] = blocks("python", (ROOT / "docs" / "methods.md").read_text())
     names: dict = {}

@@ -96,6 +96,13 @@ def test_known_interactions_are_explained_by_number(network, classifier, live):
         saft.explain(live, N)
 
 
+def test_a_misspelt_interaction_is_answered_with_a_sentence(live, row):
+    with pytest.raises(saft.InputError, match="no 'txt'. Did you mean 'text'"):
+        saft.explain(live, {"user": "u", "item": "i", "txt": "t"})
+    with pytest.raises(saft.InputError, match="there is no item, text"):
+        saft.explain(live, {"user": "u"})
+
+
 def test_long_texts_are_taken_apart_in_pieces(live, row):
     text = " ".join(f"word{number}" for number in range(1000))
     words = saft.explain(live, row | {"text": text}).words
