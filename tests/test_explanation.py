@@ -97,7 +97,7 @@ def test_known_interactions_are_explained_by_number(network, classifier, live):
 
 
 def test_a_misspelt_interaction_is_answered_with_a_sentence(live, row):
-    with pytest.raises(saft.InputError, match="no 'txt'. Did you mean 'text'"):
+    with pytest.raises(saft.InputError, match=r"no 'txt'\. Did you mean 'text'"):
         saft.explain(live, {"user": "u", "item": "i", "txt": "t"})
     with pytest.raises(saft.InputError, match="there is no item, text"):
         saft.explain(live, {"user": "u"})
