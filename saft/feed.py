@@ -36,7 +36,6 @@ from saft.tokens import Tokens
 NARROWER = 0.75  # a chunk ends where texts get shorter than this share of its longest
 SMALLEST_CHUNK = 12
 PREDICTED_AT_ONCE = 128
-READ_PER_TARGET = 2  # neighbours that a step of training reads for the first time, for each of its targets
 
 
 class Memory:
@@ -61,11 +60,6 @@ class Memory:
         grown = Memory(self.states, self.known)
         grown.added = self.states.new_zeros(rows - len(self.states), *self.states.shape[1:])
         return grown
-
-    def of(self, rows: np.ndarray) -> np.ndarray:
-        """Those of these rows that were read; rows added later always are."""
-        late = rows >= len(self.states)
-        return rows[late | self.known.numpy()[np.where(late, 0, rows)]]
 
     def store(self, rows: np.ndarray, passed_on: Tensor) -> None:
         passed_on = passed_on.to("cpu", torch.float16)
@@ -222,14 +216,11 @@ class Feed:
         return sampled[0], sampled[1]
 
     def unread(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
-        """Neighbours of these targets that are to be remembered and were never read, a few at a time.
-
-        Reading all of them would make the first steps of training slow. Those left out are not heard this time.
-        """
+        """Neighbours of these targets that are to be remembered and were never read."""
         if self.memory is None or self.memory.known.all():
             return targets[:0]
         neighbours = self._with_neighbours(targets, seen)[len(targets) :]
-        return neighbours[~self.memory.known.numpy()[neighbours]][: READ_PER_TARGET * len(targets)]
+        return neighbours[~self.memory.known.numpy()[neighbours]]
 
     def _with_neighbours(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
         return batch_rows(targets, self.inputs.users, self.inputs.items, seen.of_users, seen.of_items)
@@ -240,7 +231,7 @@ class Feed:
         around = self._with_neighbours(targets, seen)
         read, remembered = around, around[:0]
         if self.memory is not None:
-            read, remembered = around[: len(targets)], self.memory.of(around[len(targets) :])
+            read, remembered = around[: len(targets)], around[len(targets) :]
         order = np.argsort(-inputs.tokens.lengths[read], kind="stable")
         read = read[order]
         rows = np.concatenate([read, remembered])
