@@ -47,7 +47,7 @@ class Batch:
 
     @property
     def n_read(self) -> int:
-        return len(self.rows)
+        return self.rows.shape[0]  # not len: a size that may change is to stay one when the model is exported
 
     def to(self, device: torch.device) -> Self:
         """The same on another device."""

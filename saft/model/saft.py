@@ -86,7 +86,7 @@ class SaftLayer(nn.Module):
             starts: side → (read + remembered, width) u⁰.
             nodes: side → (node of each of them, number of nodes, which of them speak).
         """
-        heard = [layer(starts[side], *nodes[side], asked=len(proxy)) for side, layer in self.messages.items()]
+        heard = [layer(starts[side], *nodes[side], asked=proxy.shape[0]) for side, layer in self.messages.items()]
         if self.out is None:
             return functional.relu(self.update(torch.cat([proxy, *heard], dim=1)))
         mixed = self.update(torch.cat([proxy, *heard, added.flatten(1)], dim=1))
@@ -151,8 +151,8 @@ class SaftModel(InteractionModel):
             return self._read_text_alone(batch, texts, masks)
         proxy = means(texts, masks)
         nodes = {
-            "user": (batch.users, len(batch.user_nodes), batch.speaks.get("user")),
-            "item": (batch.items, len(batch.item_nodes), batch.speaks.get("item")),
+            "user": (batch.users, batch.user_nodes.codes.shape[0], batch.speaks.get("user")),
+            "item": (batch.items, batch.item_nodes.codes.shape[0], batch.speaks.get("item")),
         }
         node_states = {
             "user": self.node_tokens["user"](batch.user_nodes).index_select(0, batch.users),
@@ -186,7 +186,7 @@ class SaftModel(InteractionModel):
     ) -> tuple[Tensor, list[Tensor], Tensor]:
         """The encoder's layer on [p; t; added], chunk by chunk: p̃, t̃, and (ũ, ĩ) as (read, 2, width)."""
         proxies, read, pairs = [], [], []
-        sizes = [len(states) for states in texts]
+        sizes = [states.shape[0] for states in texts]
         for states, mask, first, extra in zip(
             texts, masks, torch.split(proxy, sizes), torch.split(added, sizes), strict=True
         ):
@@ -195,7 +195,9 @@ class SaftModel(InteractionModel):
             places[length + 1 :] = NO_PLACE
             levelled = None
             if self.settings.fusion == "residual":
-                levelled = torch.tensor([PROXY] + [TEXT] * length + levels, device=states.device)
+                levelled = torch.full((1 + length + more,), TEXT, device=states.device)
+                levelled[0] = PROXY
+                levelled[length + 1 :] = torch.tensor(levels, device=states.device)
             together = torch.cat([first[:, None], states, extra], dim=1)
             around = functional.pad(mask, (1, more), value=1)
             after = self.language.run_layer(number, together, around, places, levelled)
