@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -75,6 +76,7 @@ def run_server(
     from saft.serving.opening import opened
 
     load = opened(model, database, suspicious, onnx)
+    _make_sure_it_is_free(host, port)
     if token is None and host not in (LOOPBACK, "localhost", "::1"):
         say("[bold yellow]Note:[/] anybody who can reach this address can read and add interactions. See --token-file.")
     say(
@@ -82,6 +84,17 @@ def run_server(
     )
     app = create_app(load, limits, token, model / "report.html")
     uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=30)
+
+
+def _make_sure_it_is_free(host: str, port: int) -> None:
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise InputError(
+            f"Cannot listen on {host}, port {port}: {error.strerror or error}. Try another --port."
+        ) from error
 
 
 def _token(file: Path | None) -> str | None:

@@ -9,7 +9,7 @@ import torch
 
 import benchmarks.__main__ as bench
 import saft
-from benchmarks import centrality, rivals_way, scaling
+from benchmarks import accuracy, centrality, rivals_way, scaling, serving
 from benchmarks.competitors import (
     PlainText,
     counted_texts,
@@ -22,6 +22,7 @@ from benchmarks.competitors import (
 from benchmarks.measuring import Figure, compare
 from benchmarks.reading import read_with_pandas, read_with_saft, write_example
 from saft.assembly import Assembly
+from saft.live import Interaction
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,19 @@ def test_every_competitor_trains_and_predicts(tiny_encoder):
         predict_rivals_way(theirs, network, 50), plain.train(64), plain.predict(64),
     ]  # fmt: skip
     assert min(costs) > 0
+
+
+@pytest.mark.parametrize("way", ["remembered", "reread", "rivals"])
+def test_accuracy_is_measured_of_every_way(tiny_encoder, way):
+    assert 0 < accuracy.measure(way, 0, 200, tiny_encoder, 2) <= 100
+
+
+def test_a_server_under_load_is_measured(tmp_path):
+    desk = serving._desk(300, tmp_path)
+    rows = serving._rows(300)
+    answers = desk.predict([Interaction(**row) for row in rows[:4]])
+    assert [answer.known_user for answer in answers] == [not row["user"].startswith("new") for row in rows[:4]]
+    desk.close()
 
 
 def test_scaling_measures_every_stage(tmp_path, monkeypatch):

@@ -33,6 +33,13 @@ def test_demo_writes_a_table_and_a_picture_that_inspect_can_read(tmp_path):
     assert (tmp_path / "seen.png").is_file()
 
 
+def test_there_is_nothing_to_serve_without_training(tmp_path):
+    refused = run("demo", "--size", 400, "--no-train", "--serve", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "nothing to serve" in refused.stderr
+    assert not (tmp_path / "saft-demo").exists()
+
+
 def test_inspect_takes_many_files_and_column_names(tmp_path, rows):
     frame = pl.DataFrame(rows).rename({"text": "said"})
     frame[:2].write_csv(tmp_path / "a.csv")

@@ -72,7 +72,7 @@ class Desk:
         number = self.number_of(key)
         code = int(self.live.label_codes([label])[0])
         if self.store.find(key) is None:
-            self._keep([number])
+            self._keep([number], self.live.probabilities([self.live.case_of(number)]))
         self.store.decide(key, None if code == HIDDEN else self.classes[code], reviewer)
         self.live.label(number, label)
         around = np.concatenate(list(self.live.neighbours(number).values()))
@@ -145,14 +145,16 @@ class Desk:
                 self._know(serial, number)
         if not self.store.same_model:
             waiting = np.flatnonzero(self.live.labels.values[: self.live.n_known] == HIDDEN)
+            # All at once, by the classifier: there may be very many.
+            classifier = self.live.classifier
+            rows = classifier.predict_proba(classifier.network_.take(waiting)) if len(waiting) else np.empty((0, 0))
             for first in range(0, len(waiting), 1000):
-                self._keep(waiting[first : first + 1000].tolist())
+                self._keep(waiting[first : first + 1000].tolist(), rows[first : first + 1000])
         for number, label in self.store.decided():
             self.live.label(number, label)
 
-    def _keep(self, numbers: list[int]) -> None:
-        """Put rows of training into the store."""
-        rows = self.live.probabilities([self.live.case_of(number) for number in numbers])
+    def _keep(self, numbers: list[int], rows: np.ndarray) -> None:
+        """Put rows of training into the store, with these probabilities."""
         interactions = [self.live.interaction(number) for number in numbers]
         self.store.add(interactions, [self._judged(row) for row in rows], self.live.states(np.array(numbers)), numbers)
 

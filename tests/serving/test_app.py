@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -239,11 +240,20 @@ def test_stopping_finishes_what_was_accepted(model_folder, tmp_path):
         (["nowhere"], "no model"),
         (["MODEL", "--token-file", "nowhere"], "cannot be read"),
         (["MODEL", "--database", "no/such/folder/x.sqlite"], "no folder"),
+        (["MODEL", "--port", "BUSY"], "Try another --port"),
     ],
 )
 def test_what_cannot_be_served_is_said_with_exit_code_2(model_folder, tmp_path, arguments, says):
-    command = [sys.executable, "-m", "saft.cli", "serve", *(a.replace("MODEL", str(model_folder)) for a in arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        given = {"MODEL": str(model_folder), "BUSY": str(busy.getsockname()[1])}
+        command = [
+            sys.executable,
+            "-m",
+            "saft.cli",
+            "serve",
+            *(given.get(argument, argument) for argument in arguments),
+        ]
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert ended.returncode == 2
     assert says in " ".join(ended.stderr.split())
     assert "Traceback" not in ended.stderr
