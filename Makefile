@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 # A worker per core, each with one thread: most models of the tests are too small for more.
-TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --durations 15
 
 .PHONY: demo test test-all check bench tables clean
 

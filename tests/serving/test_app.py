@@ -11,9 +11,13 @@ import time
 import httpx
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 import saft
 from saft.live import Interaction, LiveNetwork
+from saft.serving.app import create_app
+from saft.serving.limits import Limits
+from saft.serving.opening import opened
 from tests.serving.conftest import N, Server, serving
 
 ROW = {"user": "somebody new", "item": "something new", "text": "It broke on the first day."}
@@ -149,9 +153,11 @@ def test_pages_and_documents_are_there(server):
     assert "saft_predictions_total" in metrics
 
 
-def test_limits_are_kept_with_the_status_that_says_so(model_folder, tmp_path):
+def test_limits_and_tokens_are_kept_with_the_status_that_says_so(model_folder, tmp_path):
+    (tmp_path / "token").write_text("secret-word\n")
     options = ["--rows", "3", "--text-length", "100", "--body-kb", "4", "--waiting", "1", "--gather-ms", "100"]
-    with serving(model_folder, tmp_path / "kept.sqlite", *options) as server:
+    options += ["--token-file", str(tmp_path / "token")]
+    with serving(model_folder, tmp_path / "kept.sqlite", *options, token="secret-word") as server:
         assert ask(server, *[ROW] * 4).status_code == 422
         assert "At most 3" in ask(server, *[ROW] * 4).json()["detail"]
         assert ask(server, ROW | {"text": "x" * 101}).status_code == 422
@@ -166,6 +172,16 @@ def test_limits_are_kept_with_the_status_that_says_so(model_folder, tmp_path):
         assert set(statuses) <= {200, 429}
         assert 429 in statuses
         assert ask(server, ROW).status_code == 200
+        _check_token(server)
+
+
+def _check_token(server: Server) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic secret-word"}):
+        answer = httpx.post(f"{server.url}/predict", json={"interactions": [ROW]}, headers=headers)
+        assert answer.status_code == 401, headers
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert httpx.get(f"{server.url}/health").status_code == 200
+    assert httpx.get(f"{server.url}/metrics").status_code == 401
 
 
 def _ask_at_once(server: Server, clients: int) -> list[int]:
@@ -173,7 +189,9 @@ def _ask_at_once(server: Server, clients: int) -> list[int]:
     threads = [
         threading.Thread(
             target=lambda: statuses.append(
-                httpx.post(f"{server.url}/predict", json={"interactions": [ROW]}, timeout=60).status_code
+                httpx.post(
+                    f"{server.url}/predict", json={"interactions": [ROW]}, headers=server.client.headers, timeout=60
+                ).status_code
             )
         )
         for _ in range(clients)
@@ -186,24 +204,14 @@ def _ask_at_once(server: Server, clients: int) -> list[int]:
 
 
 def test_a_request_that_takes_too_long_is_given_up(model_folder, tmp_path):
-    with serving(model_folder, tmp_path / "kept.sqlite", "--seconds", "0.0001") as server:
-        answer = ask(server, ROW)
+    app = create_app(opened(model_folder, tmp_path / "kept.sqlite", onnx=False), Limits(seconds=0.0001))
+    with TestClient(app) as client:
+        while client.get("/ready").status_code == 503:
+            assert client.post("/predict", json={"interactions": [ROW]}).status_code == 503  # being loaded
+            time.sleep(0.05)
+        answer = client.post("/predict", json={"interactions": [ROW]})
         assert answer.status_code == 503
         assert "longer" in answer.json()["detail"]
-
-
-def test_a_token_is_asked_for_where_one_is_set(model_folder, tmp_path):
-    (tmp_path / "token").write_text("secret-word\n")
-    with serving(
-        model_folder, tmp_path / "kept.sqlite", "--token-file", str(tmp_path / "token"), token="secret-word"
-    ) as server:
-        assert ask(server, ROW).status_code == 200
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic secret-word"}):
-            answer = httpx.post(f"{server.url}/predict", json={"interactions": [ROW]}, headers=headers)
-            assert answer.status_code == 401, headers
-            assert answer.headers["WWW-Authenticate"] == "Bearer"
-        assert httpx.get(f"{server.url}/health").status_code == 200
-        assert httpx.get(f"{server.url}/metrics").status_code == 401
 
 
 def test_answers_are_the_same_after_a_restart(model_folder, tmp_path):
