@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,4 +122,7 @@ def run_one(
 def _reason(code: int, last: str) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}; perhaps there was not enough memory"
-    return last[-LAST_WORDS:] or f"ended with exit code {code}"
+    said = re.sub(
+        r"https?://[^\s'\"]+", "…", last
+    )  # results are published; where this machine looked is nobody's business
+    return said[-LAST_WORDS:] or f"ended with exit code {code}"

@@ -6,7 +6,7 @@ import pytest
 import saft
 from experiments.progress import run_with_progress, seconds_left
 from experiments.results import read_results
-from experiments.runner import chosen, missing, run_all, run_one
+from experiments.runner import _reason, chosen, missing, run_all, run_one
 from experiments.tables import Network, Row, Sample, Table
 
 KEYS = {
@@ -108,3 +108,9 @@ def test_the_time_left_goes_by_what_the_same_row_took_and_else_by_the_average():
     runs = list(table(TFIDF, BROKEN).runs())
     assert seconds_left(runs, {"tfidf": 4.0}) == 8.0
     assert seconds_left(runs, {"tfidf": 4.0, "nowhere": 10.0}) == 14.0
+
+
+def test_reasons_name_no_addresses():
+    said = _reason(1, "We couldn't connect to 'https://somewhere.example/a/b' to load the files.")
+    assert said == "We couldn't connect to '…' to load the files."
+    assert _reason(1, "") == "ended with exit code 1"
