@@ -82,8 +82,19 @@ def run_server(
     say(
         f"Page: {plain(f'http://{host}:{port}/')}   Documentation: {plain(f'http://{host}:{port}/docs')}   Stop: Ctrl-C"
     )
-    app = create_app(load, limits, token, model / "report.html")
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=30)
+    failures: list[Exception] = []
+
+    def failed(error: Exception) -> None:
+        failures.append(error)
+        server.should_exit = True
+
+    app = create_app(load, limits, token, model / "report.html", failed)
+    server = uvicorn.Server(
+        uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=30)
+    )
+    server.run()
+    if failures:
+        raise failures[0]
 
 
 def _make_sure_it_is_free(host: str, port: int) -> None:

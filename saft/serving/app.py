@@ -38,11 +38,16 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": schemas.Problem, "de
 
 
 def create_app(
-    load: Callable[[], Desk], limits: Limits | None = None, token: str | None = None, report: Path | None = None
+    load: Callable[[], Desk],
+    limits: Limits | None = None,
+    token: str | None = None,
+    report: Path | None = None,
+    failed: Callable[[Exception], None] = lambda error: None,
 ) -> FastAPI:
     """
     Args:
-        load: makes the desk; called in the worker's thread once the server listens.
+        load: makes the desk; called once the server listens.
+        failed: hears why that did not work.
         token: what clients have to send as a bearer token; None asks for nothing.
         report: the model's report page.
     """
@@ -51,7 +56,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.worker = None
-        loading = asyncio.create_task(_load(app, load, limits))
+        loading = asyncio.create_task(_load(app, load, limits, failed))
         yield
         loading.cancel()
         if app.state.worker is not None:
@@ -75,12 +80,12 @@ def create_app(
     return app
 
 
-async def _load(app: FastAPI, load: Callable[[], Desk], limits: Limits) -> None:
+async def _load(app: FastAPI, load: Callable[[], Desk], limits: Limits, failed: Callable[[Exception], None]) -> None:
     try:
         desk = await asyncio.to_thread(load)
     except Exception as error:
-        app.state.failed = str(error)
-        raise
+        failed(error)
+        return
     worker = Worker(desk, limits)
     worker.start()
     app.state.worker = worker

@@ -74,7 +74,7 @@ class Desk:
         if self.store.find(key) is None:
             self._keep([number], self.live.probabilities([self.live.case_of(number)]))
         self.store.decide(key, None if code == HIDDEN else self.classes[code], reviewer)
-        self.live.label(number, label)
+        self.live.label(number, self.find(key).interaction.label)
         around = np.concatenate(list(self.live.neighbours(number).values()))
         open_ones = [self.key_of(int(one)) for one in around if self.live.labels.values[one] == HIDDEN]
         return open_ones[:MOST_JUDGED_AGAIN]

@@ -31,7 +31,8 @@ CREATE TABLE interactions (
     serial INTEGER PRIMARY KEY AUTOINCREMENT,
     number INTEGER UNIQUE,          -- in the table of training, for those that come from there
     user TEXT NOT NULL, item TEXT NOT NULL, text TEXT NOT NULL, time TEXT, attributes TEXT NOT NULL,
-    label TEXT,                     -- as it came in, or the reviewer's verdict
+    given TEXT,                     -- label that it came in with
+    label TEXT,                     -- the reviewer's verdict, else the one that it came in with
     reviewed INTEGER NOT NULL DEFAULT 0,
     predicted TEXT NOT NULL, probabilities TEXT NOT NULL, certainty REAL NOT NULL, suspicion REAL NOT NULL,
     state BLOB NOT NULL             -- what it passes on to its neighbours
@@ -117,11 +118,11 @@ class Store:
         with self._transaction():
             for one, said, state, number in zip(interactions, judged, states, numbers, strict=True):
                 cursor = self._database.execute(
-                    "INSERT INTO interactions (number, user, item, text, time, attributes, label, predicted, "
-                    "probabilities, certainty, suspicion, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO interactions (number, user, item, text, time, attributes, given, label, predicted, "
+                    "probabilities, certainty, suspicion, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         number, one.user, one.item, one.text, one.time, json.dumps(one.attributes),
-                        None if one.label is None else str(one.label), *_columns(said), state.tobytes(),
+                        *[None if one.label is None else str(one.label)] * 2, *_columns(said), state.tobytes(),
                     ),
                 )  # fmt: skip
                 keys.append(f"n{cursor.lastrowid}" if number is None else f"t{number}")
@@ -137,11 +138,11 @@ class Store:
             )
 
     def decide(self, key: str, label: str | None, reviewer: str | None) -> None:
-        """A verdict, or None to take it back; all verdicts are kept, the last one counts."""
+        """A verdict; None takes it back, to the label that it came in with. All are kept, the last one counts."""
         with self._transaction():
             where, value = _where(key)
             self._database.execute(
-                f"UPDATE interactions SET label=?, reviewed=? WHERE {where}",  # noqa: S608
+                f"UPDATE interactions SET label=COALESCE(?, given), reviewed=? WHERE {where}",  # noqa: S608
                 (label, label is not None, value),
             )
             self._database.execute(

@@ -1,6 +1,7 @@
 """A really running server, asked over HTTP."""
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -249,11 +250,15 @@ def test_stopping_finishes_what_was_accepted(model_folder, tmp_path):
         (["MODEL", "--token-file", "nowhere"], "cannot be read"),
         (["MODEL", "--database", "no/such/folder/x.sqlite"], "no folder"),
         (["MODEL", "--port", "BUSY"], "Try another --port"),
+        (["MODEL", "--suspicious", "nonsense", "--port", "0"], "There is no class 'nonsense'"),
+        (["BROKEN", "--port", "0"], "weights.safetensors is missing"),
     ],
 )
 def test_what_cannot_be_served_is_said_with_exit_code_2(model_folder, tmp_path, arguments, says):
+    shutil.copytree(model_folder, tmp_path / "broken")
+    (tmp_path / "broken" / "weights.safetensors").unlink()
     with socket.create_server(("127.0.0.1", 0)) as busy:
-        given = {"MODEL": str(model_folder), "BUSY": str(busy.getsockname()[1])}
+        given = {"MODEL": str(model_folder), "BUSY": str(busy.getsockname()[1]), "BROKEN": "broken"}
         command = [
             sys.executable,
             "-m",

@@ -64,6 +64,17 @@ def test_a_verdict_makes_open_neighbours_be_judged_again(desk):
     assert desk.find(keys[0]).interaction.label == "spam"
 
 
+def test_a_verdict_that_is_taken_back_leaves_the_label_that_was_there_before(desk):
+    (key,) = desk.add([Interaction("somebody", "something", "good", label="genuine")])
+    known = desk.live.interaction(3).label
+    for one, before in ((key, "genuine"), ("t3", known), ("t260", None)):
+        desk.decide(one, "spam")
+        assert desk.find(one).interaction.label == "spam"
+        desk.decide(one, None)
+        assert desk.find(one).interaction.label == before
+        assert desk.live.interaction(desk.number_of(one)).label == before
+
+
 @pytest.mark.parametrize("key", ["", "n", "t", "x1", "n0", "n999", f"t{N}", "t-1", "n1e3", "t" + "9" * 30, "n½"])
 def test_keys_that_nobody_gave_out_are_unknown(desk, key):
     with pytest.raises(UnknownKeyError):
