@@ -39,7 +39,7 @@ class Phrases:
     Args:
         classes: that there are enough rows of to learn something; clues of others are 0.
         rarity: (buckets,) how much an n-gram weighs, by how few texts have it.
-        weights, offsets, log_shares: (classes, buckets), (classes,), (classes,) of the regression.
+        weights, offsets, log_shares: (buckets, classes), (classes,), (classes,) of the regression.
         learnt: (texts, all classes) the clues of the texts that it learnt with, labelled or not.
     """
 
@@ -90,7 +90,7 @@ class Phrases:
         from scipy.special import log_softmax
 
         clues = np.zeros((rows.shape[0], self.learnt.shape[1]), dtype=np.float32)
-        clues[:, self.classes] = log_softmax(rows @ weights.T + offsets, axis=1) - log_shares
+        clues[:, self.classes] = log_softmax(rows @ weights + offsets, axis=1) - log_shares
         return clues.clip(-LARGEST, LARGEST)
 
 
@@ -105,10 +105,10 @@ def count(texts: pl.Series) -> Any:
 def _count_some(texts: pl.Series) -> Any:
     from scipy import sparse
 
-    texts = texts.str.slice(0, LONGEST).str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    cleaned = [" ".join(text[:LONGEST].lower().split()) for text in texts]
     # A space before every text and one behind the last: text r stands between borders[r] and borders[r + 1].
-    letters = np.frombuffer("".join([f" {text}" for text in texts] + [" "]).encode("utf-32-le"), dtype=np.uint32)
-    borders = np.concatenate([[0], np.cumsum(texts.str.len_chars().to_numpy().astype(np.int64) + 1)])
+    letters = np.frombuffer("".join([f" {text}" for text in cleaned] + [" "]).encode("utf-32-le"), dtype=np.uint32)
+    borders = np.concatenate([[0], np.cumsum([len(text) + 1 for text in cleaned])])
     text_of = np.repeat(np.arange(len(texts)), np.diff(borders))
     hashes = SubstringHashes(letters)
     spaces, places = np.flatnonzero(letters == ord(" ")), np.arange(len(letters) + 1)
@@ -153,21 +153,19 @@ def _powers(base: int, number: int) -> np.ndarray:
 
 def weigh(counted: Any, rarity: np.ndarray) -> Any:
     """TF-IDF: (1 + log count) · rarity; words and characters each of length 1, so that neither drowns the other."""
-    from scipy import sparse
-
     weighed = counted.copy()
     weighed.data = (1 + np.log(counted.data)) * rarity[counted.indices]
-    halves = weighed[:, : 1 << BITS], weighed[:, 1 << BITS :]
-    lengths = [np.maximum(sparse.linalg.norm(half, axis=1), 1e-12) for half in halves]
-    return sparse.hstack(
-        [sparse.diags(1 / length) @ half for half, length in zip(halves, lengths, strict=True)], format="csr"
-    ).astype(np.float32)
+    row = np.repeat(np.arange(counted.shape[0]), np.diff(counted.indptr))
+    part = 2 * row + (counted.indices >> BITS)  # which text, and which of the two kinds
+    lengths = np.sqrt(np.bincount(part, weighed.data**2, minlength=2 * counted.shape[0]))
+    weighed.data = (weighed.data / lengths[part]).astype(np.float32)
+    return weighed
 
 
 def _fitted(
     rows: Any, answers: np.ndarray, n_classes: int, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (classes, buckets), offsets and log shares (classes,) of multinomial logistic regression.
+    """Weights (buckets, classes), offsets and log shares (classes,) of multinomial logistic regression.
 
     mean of −log p(answer) + ‖weights‖² / (2 C n), by L-BFGS. (Scikit-learn's has the same objective, but importing it
     takes as long as fitting.)
@@ -175,7 +173,7 @@ def _fitted(
     from scipy.optimize import minimize
     from scipy.special import log_softmax
 
-    weights = np.zeros((n_classes, rows.shape[1]), dtype=np.float32)
+    weights = np.zeros((rows.shape[1], n_classes), dtype=np.float32)
     shares = (np.bincount(answers, minlength=n_classes) + 1) / (len(answers) + max(n_classes, 1))
     if n_classes < 2:
         return weights, np.zeros(n_classes, np.float32), np.log(shares).astype(np.float32)
@@ -196,5 +194,5 @@ def _fitted(
     start = np.zeros((len(columns) + 1) * n_classes)
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     solved = found.x.reshape(-1, n_classes).astype(np.float32)
-    weights[:, columns] = solved[:-1].T
+    weights[columns] = solved[:-1]
     return weights, solved[-1], np.log(shares).astype(np.float32)
