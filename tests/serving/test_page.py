@@ -110,6 +110,7 @@ def test_filters_narrow_the_queue(page):
     page.fill("#filters [name=user]", "nobody at all")
     page.keyboard.press("Tab")
     page.wait_for_selector("text=Nothing is waiting.")
+    assert page.locator("#queue li").count() == 0
 
 
 def test_something_new_can_be_tried_and_kept(page, running):
