@@ -53,11 +53,32 @@ def write_tiny(folder: Path) -> None:
 
 
 def network_called(name: str) -> TextualInteractionNetwork:
-    """The embedded network with that many interactions, or a real one from ``../shared/data``."""
-    return saft.demo_network(int(name)) if name.isdigit() else saft.read(REAL / f"{name}.parquet")
+    """The embedded network with that many interactions, or the first ones of a real one from ``../shared/data``."""
+    if name.isdigit():
+        return saft.demo_network(int(name))
+    return saft.read(REAL / f"{name}.parquet").take(np.arange(OF_A_REAL_ONE))
 
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
+REAL_NETWORK, OF_A_REAL_ONE = "rotten_tomatoes", 20_000
+
+
+def courses(sizes: dict[str, tuple[int, int]]) -> Iterator[tuple[str, str, int, int]]:
+    """(encoder, network, targets of slow competitors, repeats): embedded networks by encoder, a larger and a real one.
+
+    Args:
+        sizes: encoder → interactions of its embedded network, and targets of the slow competitors.
+    """
+    for encoder, (interactions, targets) in sizes.items():
+        yield encoder, str(interactions), targets, 3
+    targets = sizes["tiny"][1]
+    yield "tiny", "100000", targets, 1
+    if (REAL / f"{REAL_NETWORK}.parquet").is_file():
+        yield "tiny", REAL_NETWORK, targets, 1
+
+
+def described(network: str) -> str:
+    return f"{int(network):,} interactions" if network.isdigit() else network
 
 
 class EpochTimes(Silence):

@@ -7,37 +7,32 @@ import sys
 
 import saft
 from benchmarks.competitors import (
-    REAL,
     PlainText,
     counted_texts,
+    courses,
+    described,
     encoder_called,
     network_called,
     predict_rivals_way,
     predict_saft,
     saft_settings,
-)  # fmt: skip
+)
 from benchmarks.measuring import Figure, compare, peak_mb
 from benchmarks.rivals_way import settings_of
 from saft import SaftClassifier
 
-# encoder → (interactions of the embedded network, targets of the slow competitors, repeats)
-SIZES = {"tiny": (10_000, 1_000, 3), "minilm3": (5_000, 200, 3), "minilm6": (5_000, 100, 3)}
-REAL_NETWORK = "rotten_tomatoes"
+# encoder → (interactions of the embedded network, targets of the slow competitors)
+SIZES = {"tiny": (10_000, 1_000), "minilm3": (5_000, 200), "minilm6": (5_000, 100)}
 
 
 def figures() -> list[Figure]:
-    found: list[Figure] = []
-    for encoder, (interactions, targets, repeats) in SIZES.items():
-        found += _ratios(encoder, str(interactions), targets, repeats)
-    found += _ratios("tiny", "100000", 1_000, 1)
-    if (REAL / f"{REAL_NETWORK}.parquet").is_file():
-        found += _ratios("tiny", REAL_NETWORK, 1_000, 1)
+    found = [figure for course in courses(SIZES) for figure in _ratios(*course)]
     return [*found, _read_per_interaction()]
 
 
 def _ratios(encoder: str, network: str, targets: int, repeats: int) -> list[Figure]:
     costs = compare("benchmarks.inference", ["saft", "rivals", "plain"], [encoder, network, "5", str(targets)], repeats)
-    where = f"inference, {encoder}, {network if not network.isdigit() else f'{int(network):,} interactions'}, b=5"
+    where = f"inference, {encoder}, {described(network)}, b=5"
     own = costs["saft"].seconds
     return [
         Figure(f"{where}: speed against the rivals' way", costs["rivals"].seconds / own, "×", ">= 8"),

@@ -11,33 +11,27 @@ import sys
 
 import saft
 from benchmarks.competitors import (
-    REAL,
     PlainText,
     counted_texts,
+    courses,
+    described,
     encoder_called,
     network_called,
     saft_settings,
     train_rivals_way,
     train_saft,
-)  # fmt: skip
+)
 from benchmarks.measuring import Cost, Figure, compare, peak_mb
 from benchmarks.rivals_way import settings_of
 from saft import SaftClassifier
 
-# encoder → (interactions of the embedded network, targets of the slow competitors, repeats)
-SIZES = {"tiny": (10_000, 500, 3), "minilm3": (2_000, 100, 3), "minilm6": (2_000, 50, 3)}
-REAL_NETWORK = "rotten_tomatoes"
+# encoder → (interactions of the embedded network, targets of the slow competitors)
+SIZES = {"tiny": (10_000, 500), "minilm3": (2_000, 100), "minilm6": (2_000, 50)}
 
 
 def figures() -> list[Figure]:
-    found: list[Figure] = []
-    for encoder, (interactions, targets, repeats) in SIZES.items():
-        found += _ratios(encoder, str(interactions), targets, repeats)
-    found += _ratios("tiny", "100000", 500, 1)
-    if (REAL / f"{REAL_NETWORK}.parquet").is_file():
-        found += _ratios("tiny", REAL_NETWORK, 500, 1)
-    found += [_read_per_target(), _share_of_structure()]
-    return found
+    found = [figure for course in courses(SIZES) for figure in _ratios(*course)]
+    return [*found, _read_per_target(), _share_of_structure()]
 
 
 def _ratios(encoder: str, network: str, targets: int, repeats: int) -> list[Figure]:
@@ -45,7 +39,7 @@ def _ratios(encoder: str, network: str, targets: int, repeats: int) -> list[Figu
         return compare("benchmarks.training", competitors, [encoder, network, str(neighbours), str(targets)], repeats)
 
     five, one = costs(5, "saft", "rivals", "plain"), costs(1, "saft", "rivals")
-    where = f"training, {encoder}, {network if not network.isdigit() else f'{int(network):,} interactions'}"
+    where = f"training, {encoder}, {described(network)}"
     return [
         Figure(f"{where}, b=5: speed against the rivals' way", _ratio(five, "rivals"), "×", ">= 6"),
         Figure(f"{where}, b=1: speed against the rivals' way", _ratio(one, "rivals"), "×", ">= 2.5"),
