@@ -29,7 +29,7 @@ from saft.sampling import (
     plan_batches,
     sample_neighbours,
     steady_neighbours,
-)  # fmt: skip
+)
 from saft.settings import Settings
 from saft.tokens import Tokens
 

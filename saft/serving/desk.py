@@ -152,6 +152,7 @@ class Desk:
                 self._keep(waiting[first : first + 1000].tolist(), rows[first : first + 1000])
         for number, label in self.store.decided():
             self.live.label(number, label)
+        self.store.adopt()
 
     def _keep(self, numbers: list[int], rows: np.ndarray) -> None:
         """Put rows of training into the store, with these probabilities."""

@@ -94,11 +94,15 @@ class Store:
             self._prepare()
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path} cannot be used to keep interactions: {error}.") from error
-        self.same_model = self._fact("model") == model
+        self._model, self.same_model = model, self._fact("model") == model
         if not self.same_model:
             with self._transaction():
                 self._database.execute("DELETE FROM interactions WHERE number IS NOT NULL")
-                self._database.execute("INSERT OR REPLACE INTO facts VALUES ('model', ?)", (model,))
+
+    def adopt(self) -> None:
+        """Everything in it is this model's now. Said last, so that whoever is killed before begins anew."""
+        with self._transaction():
+            self._database.execute("INSERT OR REPLACE INTO facts VALUES ('model', ?)", (self._model,))
 
     def close(self) -> None:
         self._database.close()

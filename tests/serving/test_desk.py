@@ -26,6 +26,22 @@ def test_rows_of_training_without_a_label_wait_in_the_queue(desk):
     np.testing.assert_allclose(list(waiting[0].judged.probabilities.values()), expected, atol=1e-4)
 
 
+def test_a_start_that_is_killed_on_the_way_is_made_good_by_the_next(model_folder, tmp_path, monkeypatch):
+    def killed(*_given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Desk, "_keep", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Desk(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
+    again = Desk(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
+    assert again.store.count(Filter(labelled=False)) == 50
+    again.close()
+    once_more = Desk(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
+    assert once_more.store.same_model
+    once_more.close()
+
+
 def test_the_rarest_class_is_the_suspicious_one_unless_somebody_says_otherwise(desk, model_folder, tmp_path):
     assert desk.suspicious == desk.classes[int(desk.live.label_totals.argmin())]
     other = Desk(saft.load(model_folder), tmp_path / "other.sqlite", "model", "genuine")

@@ -20,6 +20,7 @@ def judged(share: float) -> Judged:
 
 def filled(path, count: int = 10, model: str = "one") -> Store:
     store = Store(path, model)
+    store.adopt()
     shares = [((7 * number) % count) / count for number in range(count)]
     states = np.arange(count * 4, dtype=np.float16).reshape(count, 4)
     store.add([row(number) for number in range(count)], [judged(share) for share in shares], states, [None] * count)
@@ -85,6 +86,8 @@ def test_another_model_keeps_what_came_in_and_forgets_rows_of_training(tmp_path)
     assert not other.same_model
     assert len(other) == 10
     assert other.find("t17") is None
+    other.close()
+    assert not Store(tmp_path / "x.sqlite", "two").same_model  # it did not get to the end
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):
