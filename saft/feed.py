@@ -69,6 +69,11 @@ class Memory:
         self.known[numbers[old]] = True
         self.added[numbers[~old] - len(self.states)] = passed_on[~old]
 
+    def knows(self, rows: np.ndarray) -> np.ndarray:
+        """Which of these rows were read; added ones are read as they come."""
+        old = rows < len(self.known)
+        return ~old | self.known.numpy()[np.where(old, rows, 0)]
+
     def recall(self, rows: np.ndarray) -> Tensor:
         numbers, known = torch.from_numpy(rows), len(self.states)
         states = self.states[numbers.clamp(max=known - 1)]
@@ -220,7 +225,7 @@ class Feed:
         if self.memory is None or self.memory.known.all():
             return targets[:0]
         neighbours = self._with_neighbours(targets, seen)[len(targets) :]
-        return neighbours[~self.memory.known.numpy()[neighbours]]
+        return neighbours[~self.memory.knows(neighbours)]
 
     def _with_neighbours(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
         return batch_rows(targets, self.inputs.users, self.inputs.items, seen.of_users, seen.of_items)
@@ -232,6 +237,7 @@ class Feed:
         read, remembered = around, around[:0]
         if self.memory is not None:
             read, remembered = around[: len(targets)], around[len(targets) :]
+            remembered = remembered[self.memory.knows(remembered)]
         order = np.argsort(-inputs.tokens.lengths[read], kind="stable")
         read = read[order]
         rows = np.concatenate([read, remembered])

@@ -27,6 +27,10 @@ from saft.prediction import predict_logits, refresh
 from saft.settings import Settings
 from saft.writing import replacing
 
+# Neighbours that the first step reads at most, doubled with every step: so training is seen to begin, and the first
+# steps, at the foot of the warm-up, miss little.
+FIRST_READ = 32
+
 
 class Watcher(Protocol):
     """Hears how training goes."""
@@ -162,7 +166,7 @@ class Trainer:
 
     def _remaining_batches(self, read: np.ndarray) -> Iterator[Any]:
         """Those of this epoch that come after the step where it stands; marks what was and will be read."""
-        number = 0
+        number, before = 0, self.standing.epoch * self.steps_per_epoch
         share, shares = self.accelerator.process_index, self.accelerator.num_processes
         for seen in self.feed.training_passes(self.train, self.standing.epoch):
             whole = len(seen.batches) // shares * shares if shares > 1 else len(seen.batches)
@@ -170,7 +174,8 @@ class Trainer:
                 read[targets] = True
                 number += 1
                 if number > self.standing.step:
-                    refresh(self.model, self.feed, self.feed.unread(targets, seen))
+                    unread = self.feed.unread(targets, seen)
+                    refresh(self.model, self.feed, unread[: FIRST_READ << min(before + number - 1, 20)])
                     yield self.feed.batch(targets, seen).to(self.accelerator.device)
 
     def _step(self, batch: Any) -> float:

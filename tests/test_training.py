@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import saft
+from saft import training
 from saft.classifier import SaftClassifier
 from saft.feed import Memory
 from saft.objective import class_weights, loss_of, parameter_groups, rate
@@ -113,6 +114,23 @@ def test_no_neighbour_is_heard_before_it_was_read(network, tiny_settings, monkey
     assert all(recalled)
 
 
+def test_the_first_steps_read_few_neighbours_and_the_first_epoch_reads_all_that_are_asked_for(
+    network, tiny_settings, monkeypatch
+):
+    read = []
+    refresh = training.refresh
+
+    def counting(model, feed, rows):
+        read.append(len(rows))
+        refresh(model, feed, rows)
+
+    monkeypatch.setattr(training, "FIRST_READ", 2)
+    monkeypatch.setattr(training, "refresh", counting)
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network)
+    assert read[:3] == [2, 4, 8]
+    assert bool(classifier.assembly_.memory.known.all())
+
+
 def test_training_stops_when_validation_gets_no_better_and_keeps_the_best(network, tiny_settings):
     watching = Watching()
     settings = tiny_settings | {"epochs": 30, "patience": 2, "learning_rate": 0.0, "new_rate": 0.0}
@@ -146,6 +164,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 import saft
+from saft import training
 from saft.classifier import SaftClassifier
 from saft.training import Silence
 
