@@ -25,8 +25,8 @@ def main(names: list[str]) -> None:
     with Progress() as progress:
         for name in progress.track(names or BENCHMARKS, description="measuring"):
             figures += importlib.import_module(f"benchmarks.{name}").figures()
+            _write(figures)  # at once: what comes next may take an hour
     Console().print(_table(figures))
-    _write(figures)
 
 
 def _table(figures: list[Figure]) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import subprocess
 import sys
@@ -25,28 +26,34 @@ from benchmarks.measuring import Figure
 
 SIZES = (10_000, 1_000_000)
 CLIENTS = (1, 8, 32)
-SECONDS = 10.0
+ROUNDS, SECONDS = 5, 5.0
+ASKING = "POST /predict HTTP/1.1\r\nHost: saft\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
 TEXT = "Second one I own. The puzzle broke on the first day, and the seller asked to change the name on the parcel."
 
 
 def figures() -> list[Figure]:
-    found: list[Figure] = []
-    forward = bare_forward()
-    for size in SIZES:
-        with serving(size) as url:
-            rows = _rows(size)
-            asyncio.run(_load(url, rows, 4, 2.0))  # warm
-            measured = {clients: asyncio.run(_load(url, rows, clients, SECONDS)) for clients in CLIENTS}
-        for clients, seconds in measured.items():
-            where = f"serving, {size:,} interactions, {clients} client{'s' * (clients > 1)}"
-            target = "<= 5" if clients == 1 else ""
-            for share in (50, 95, 99):
-                value = float(np.percentile(seconds, share)) / forward
-                found.append(Figure(f"{where}: p{share} in forward passes", value, "×", target if share == 95 else ""))
-            found.append(Figure(f"{where}: throughput", len(seconds) / SECONDS, "requests/s"))
-        more = len(measured[32]) / len(measured[1])
-        found.append(Figure(f"serving, {size:,} interactions: 32 clients against one", more, "×", ">= 3"))
-    return found
+    return [figure for size in SIZES for figure in _under_load(size)]
+
+
+def _under_load(size: int) -> list[Figure]:
+    """Rounds of 1, 8 and 32 clients, so that a slow minute of the machine hits all of them."""
+    rows, forwards, rounds = _rows(size), [], []
+    with serving(size) as url:
+        asyncio.run(_load(url, rows, 4, 2.0))  # warm
+        for _ in range(ROUNDS):
+            forwards.append(bare_forward())
+            rounds.append({clients: asyncio.run(_load(url, rows, clients, SECONDS)) for clients in CLIENTS})
+    found = []
+    for clients in CLIENTS:
+        where = f"serving, {size:,} interactions, {clients} client{'s' * (clients > 1)}"
+        taken = np.concatenate([one[clients] for one in rounds])
+        for share in (50, 95, 99):
+            value = float(np.percentile(taken, share)) / median(forwards)
+            target = "<= 5" if clients == 1 and share == 95 else ""
+            found.append(Figure(f"{where}: p{share} in forward passes", value, "×", target))
+        found.append(Figure(f"{where}: throughput", len(taken) / (ROUNDS * SECONDS), "requests/s"))
+    more = median(len(one[32]) / len(one[1]) for one in rounds)
+    return [*found, Figure(f"serving, {size:,} interactions: 32 clients against one", more, "×", ">= 3")]
 
 
 def bare_forward(repeats: int = 50) -> float:
@@ -106,20 +113,28 @@ def _rows(size: int) -> list[dict[str, str]]:
 
 
 async def _load(url: str, rows: list[dict[str, str]], clients: int, seconds: float) -> list[float]:
-    """Seconds of every request that these clients got answered, each asking one after the other."""
-    ends, taken = time.perf_counter() + seconds, []
+    """Seconds of every request that these clients got answered, each asking one after the other.
 
-    async def client(number: int, http: httpx.AsyncClient) -> None:
+    They write and read HTTP themselves: a library for clients takes longer than the server does, on the same cores.
+    """
+    ends, taken, port = time.perf_counter() + seconds, [], httpx.URL(url).port
+
+    async def client(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         at = number
         while (began := time.perf_counter()) < ends:
-            answer = await http.post("/predict", json={"interactions": [rows[at % len(rows)]]})
-            answer.raise_for_status()
+            body = json.dumps({"interactions": [rows[at % len(rows)]]}).encode()
+            writer.write(ASKING.format(len(body)).encode() + body)
+            head = await reader.readuntil(b"\r\n\r\n")
+            fields = dict(line.split(": ") for line in head.decode().lower().splitlines()[1:-1])
+            answer = await reader.readexactly(int(fields["content-length"]))
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(answer.decode())
             taken.append(time.perf_counter() - began)
             at += clients
+        writer.close()
 
-    limits = httpx.Limits(max_connections=clients)
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60) as http:
-        await asyncio.gather(*(client(number, http) for number in range(clients)))
+    await asyncio.gather(*(client(number) for number in range(clients)))
     return taken
 
 
@@ -132,15 +147,19 @@ def _serve(size: int, port: int, folder: Path) -> None:
 
 
 def _desk(size: int, folder: Path):  # type: ignore[no-untyped-def]
-    """Of an untrained model that knows this many interactions."""
+    """Of an untrained model that knows this many interactions, ready as ``saft serve`` makes it."""
     from saft import SaftClassifier
     from saft.assembly import Assembly
     from saft.serving.desk import Desk
+    from saft.serving.onnx_session import hasten, is_installed
 
     classifier = SaftClassifier()
     classifier.assembly_ = Assembly.fresh(classifier.settings, saft.demo_network(size))
     classifier.temperature_ = 1.0
-    return Desk(classifier, folder / "kept.sqlite", "benchmark")
+    desk = Desk(classifier, folder / "kept.sqlite", "benchmark")
+    if is_installed():
+        hasten(desk.live, folder / "model.onnx")
+    return desk
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.feed import PREDICTED_AT_ONCE, padded_chunks
+from saft.feed import PREDICTED_AT_ONCE, cut_by_length
 from saft.known_labels import hints_of, shares_of
 from saft.model.batch import Batch, Nodes
 from saft.model.interaction_model import Output
@@ -71,8 +71,7 @@ class Reading:
     padding: int  # the token that stands where there is none
     n_classes: int
     labels: bool  # whether the model sees labels
-    fast: Callable[[Batch], np.ndarray] | None = None  # another way to the logits, for this many cases at most
-    fast_up_to: int = 0
+    fast: Callable[[Batch], np.ndarray] | None = None  # another way to the logits
 
     @torch.inference_mode()
     def answers(self, cases: Sequence[Case]) -> np.ndarray:
@@ -86,24 +85,28 @@ class Reading:
 
     def _collected(self, cases: Sequence[Case], what: str) -> np.ndarray:
         self.model.train(False)
-        parts = []
-        for first in range(0, len(cases), PREDICTED_AT_ONCE):
-            some = cases[first : first + PREDICTED_AT_ONCE]
-            order = np.argsort([-len(case.tokens) for case in some], kind="stable")
-            batch = self.batch([some[place] for place in order])
-            if self.fast is not None and what == "logits" and len(some) <= self.fast_up_to:
-                values = self.fast(batch)
-            else:
-                output: Output = self.model(batch)
-                values = getattr(output, what).numpy()
-            parts.append(values[np.argsort(order)])
-        return np.concatenate(parts)
+        lengths = np.array([len(case.tokens) for case in cases])
+        order = np.argsort(-lengths, kind="stable")
+        found = [
+            self._found([cases[place] for place in places], what)
+            for alike in cut_by_length(order, lengths[order])
+            for places in np.split(alike, range(PREDICTED_AT_ONCE, len(alike), PREDICTED_AT_ONCE))
+        ]
+        return np.concatenate(found)[np.argsort(order)]
+
+    def _found(self, cases: Sequence[Case], what: str) -> np.ndarray:
+        batch = self.batch(cases)
+        if self.fast is not None and what == "logits":
+            return self.fast(batch)
+        output: Output = self.model(batch)
+        return getattr(output, what).numpy()
 
     def batch(self, cases: Sequence[Case]) -> Batch:
-        """These cases as targets, longest text first. Those of one case have its user and item for themselves."""
+        """These cases as targets, their texts in one chunk. Each has its user and item for itself."""
         starts = np.concatenate([[0], np.cumsum([len(case.tokens) for case in cases])])
         tokens = Tokens(np.concatenate([case.tokens for case in cases]), starts, self.padding)
         rows = np.arange(len(cases))
+        ids, mask = tokens.padded(rows)
         owner = np.repeat(rows, [len(case.around.rows) for case in cases])
         nobody = len(cases)  # node of whoever is not in the sample, on that side
         heard = {side: np.concatenate([case.around.speaks[side] for case in cases]) for side in SIDES}
@@ -117,7 +120,7 @@ class Reading:
             [np.full(len(cases), self.n_classes), np.where(around == HIDDEN, self.n_classes, around)]
         )
         return Batch(
-            texts=padded_chunks(tokens, rows),
+            texts=[(torch.from_numpy(ids), torch.from_numpy(mask))],
             users=torch.from_numpy(members["user"]),
             items=torch.from_numpy(members["item"]),
             user_nodes=_nodes(cases, "user"),

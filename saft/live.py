@@ -213,30 +213,22 @@ class LiveNetwork:
         texts = pl.Series([one.text for one in interactions], dtype=pl.String)
         tokens, clues = self.read_texts(texts)
         structure = self.structure.transform(codes["user"], codes["item"])
+        surroundings = self._surroundings(len(self), codes, vectors)
         return [
-            Case(
-                tokens=tokens[at],
-                clues=clues[at],
-                structure={role: rows[at] for role, rows in structure.items()},
-                **self._surroundings(len(self), {name: int(codes[name][at]) for name in SIDES}, vectors, at),
-            )
+            Case(tokens[at], clues[at], {role: rows[at] for role, rows in structure.items()}, **surroundings[at])
             for at in range(len(interactions))
         ]
 
     def case_of(self, number: int) -> Case:
         """The interaction with this number, without its own label."""
-        codes = {name: int(side.nodes.values[number]) for name, side in self.sides.items()}
-        vectors = {name: side.vectors.values[codes[name]][None] for name, side in self.sides.items()}
-        structure = self.structure.transform(np.array([codes["user"]]), np.array([codes["item"]]))
+        codes = {name: side.nodes.values[number : number + 1] for name, side in self.sides.items()}
+        vectors = {name: side.vectors.values[codes[name]] for name, side in self.sides.items()}
+        structure = self.structure.transform(codes["user"], codes["item"])
         tokens, clues = self.read_texts(pl.Series([self.text(number)], dtype=pl.String))
         if self.reader.phrases is not None and number < len(self.reader.phrases.learnt):
             clues = self.reader.phrases.learnt[number][None]  # by a regression that does not know its label
-        return Case(
-            tokens=tokens[0],
-            clues=clues[0],
-            structure={role: rows[0] for role, rows in structure.items()},
-            **self._surroundings(number, codes, vectors, 0),
-        )
+        [surroundings] = self._surroundings(number, codes, vectors)
+        return Case(tokens[0], clues[0], {role: rows[0] for role, rows in structure.items()}, **surroundings)
 
     def read_texts(self, texts: pl.Series) -> tuple[list[np.ndarray], np.ndarray]:
         """Tokens of each, and their clues."""
@@ -264,43 +256,56 @@ class LiveNetwork:
         return {name: rows[rows != number] for name, rows in found.items()}
 
     def _surroundings(
-        self, number: int, codes: dict[str, int], vectors: dict[str, np.ndarray], at: int
-    ) -> dict[str, Any]:
-        sampled = {name: self._sample(number, name, codes) for name in SIDES}
-        rows = np.setdiff1d(np.concatenate(list(sampled.values())), [number])
-        around = Around(
+        self, number: int, codes: dict[str, np.ndarray], vectors: dict[str, np.ndarray]
+    ) -> list[dict[str, Any]]:
+        """What is around each of these (user, item); ``number`` is that of the interaction, or of the next to come."""
+        own = np.zeros(self.n_classes, np.int32)  # its own label, which must not count
+        if number < len(self) and self.labels.values[number] != HIDDEN:
+            own[self.labels.values[number]] = 1
+        samples = {name: self._samples(number, name, codes) for name in SIDES}
+        found = []
+        for at in range(len(codes["user"])):
+            sampled = {name: samples[name][at] for name in SIDES}
+            nodes = {}
+            for name, side in self.sides.items():
+                code = int(codes[name][at])
+                counts = side.label_counts.values[code] - own if code < len(side.ids) else np.zeros_like(own)
+                place = code + 1 if code < side.n_seen else 0
+                nodes[name] = Node(place, vectors[name][at], counts, bool((sampled[name] == number).any()))
+            around = self._around(number, sampled, {name: int(codes[name][at]) for name in SIDES})
+            found.append({"nodes": nodes, "around": around, "label_totals": self.label_totals - own})
+        return found
+
+    def _around(self, number: int, sampled: dict[str, np.ndarray], codes: dict[str, int]) -> Around:
+        rows = np.unique(np.concatenate(list(sampled.values())))
+        rows = rows[rows != number]
+        return Around(
             rows,
-            {name: np.isin(rows, sample) for name, sample in sampled.items()},
+            {name: (rows[:, None] == sample).any(axis=1) for name, sample in sampled.items()},
             {name: side.nodes.values[rows] == codes[name] for name, side in self.sides.items()},
             self.labels.values[rows],
             self._states.values[rows],
         )
-        own = np.zeros(self.n_classes, np.int32)  # its own label, which must not count
-        if number < len(self) and self.labels.values[number] != HIDDEN:
-            own[self.labels.values[number]] = 1
-        nodes = {}
-        for name, side in self.sides.items():
-            code = codes[name]
-            counts = side.label_counts.values[code] - own if code < len(side.ids) else np.zeros_like(own)
-            place = code + 1 if code < side.n_seen else 0
-            nodes[name] = Node(place, vectors[name][at], counts, bool(np.isin(number, sampled[name])))
-        return {"nodes": nodes, "around": around, "label_totals": self.label_totals - own}
 
-    def _sample(self, number: int, name: str, codes: dict[str, int]) -> np.ndarray:
-        """Numbers of the interactions that speak for this node, perhaps this one among them."""
+    def _samples(self, number: int, name: str, codes: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """For each (user, item), numbers of the interactions that speak for this node, perhaps its own among them."""
         if self.settings.fusion == "none":
-            return np.empty(0, np.int64)
-        rows = self.sides[name].members(codes[name])
-        ends = {side: self.sides[side].nodes.values[rows] for side in SIDES}
-        if number == len(self):
-            rows = np.append(rows, number)
-            ends = {side: np.append(ends[side], codes[side]) for side in SIDES}
-        weights = None
+            return [np.empty(0, np.int64)] * len(codes[name])
+        own = [number] if number == len(self) else []  # a known one is among the members already
+        members = [np.append(self.sides[name].members(code), own).astype(np.int64) for code in codes[name].tolist()]
+        starts = np.cumsum([0, *map(len, members)])
+        rows, weights = np.concatenate(members), None
         if self.settings.sampling != "random":
+            of = np.repeat(np.arange(len(members)), np.diff(starts))
+            known = np.minimum(rows, len(self) - 1)
+            ends = {
+                side: np.where(rows == number, codes[side][of], self.sides[side].nodes.values[known]) for side in SIDES
+            }
             vectors = self.structure.transform(ends["user"], ends["item"])[self.settings.sampling]
-            weights = neighbour_weights(self.settings.sampling, np.zeros(len(rows), np.int64), 1, vectors)
-        alone = Neighbours(np.array([0, len(rows)]), np.arange(len(rows)))
-        return rows[race(alone, self.settings.neighbours, steady_keys(rows, self.settings.seed), weights).rows]
+            weights = neighbour_weights(self.settings.sampling, of, len(members), vectors)
+        candidates = Neighbours(starts, np.arange(len(rows)))
+        drawn = race(candidates, self.settings.neighbours, steady_keys(rows, self.settings.seed), weights)
+        return np.split(rows[drawn.rows], drawn.starts[1:-1])
 
     def _vectors(self, interactions: Sequence[Interaction], name: str) -> np.ndarray:
         """(interactions, ·) of their users, or items: what is known of them, else what comes with the interaction."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -81,25 +81,24 @@ def create_app(
 
 
 async def _load(app: FastAPI, load: Callable[[], Desk], limits: Limits, failed: Callable[[Exception], None]) -> None:
+    worker = Worker(limits)
     try:
-        desk = await asyncio.to_thread(load)
+        await worker.start(load)
     except Exception as error:
         failed(error)
         return
-    worker = Worker(desk, limits)
-    worker.start()
     app.state.worker = worker
 
 
-def _guard(token: str) -> Callable[..., None]:
-    def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
+def _guard(token: str) -> Callable[..., Awaitable[None]]:
+    async def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
         if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
             raise HTTPException(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
 
     return check
 
 
-def _worker(request: Request) -> Worker:
+async def _worker(request: Request) -> Worker:
     worker: Worker | None = request.app.state.worker
     if worker is None:
         raise HTTPException(503, "The model is being loaded. Ask again in a moment.", {"Retry-After": "2"})

@@ -21,6 +21,10 @@ class Desk:
         self.asked: list[int] = []
         self.threads: set[int] = set()
 
+    def made(self):
+        self.threads.add(threading.get_ident())
+        return self
+
     def predict(self, rows):
         self.asked.append(len(rows))
         self.threads.add(threading.get_ident())
@@ -32,8 +36,8 @@ class Desk:
 
 def run(desk, limits, work):
     async def main():
-        worker = Worker(desk, limits)
-        worker.start()
+        worker = Worker(limits)
+        await worker.start(desk.made)
         try:
             return await work(worker)
         finally:
