@@ -24,8 +24,9 @@ def main(names: list[str]) -> None:
     figures: list[Figure] = []
     with Progress() as progress:
         for name in progress.track(names or BENCHMARKS, description="measuring"):
-            figures += importlib.import_module(f"benchmarks.{name}").figures()
-            _write(figures)  # at once: what comes next may take an hour
+            for figure in importlib.import_module(f"benchmarks.{name}").figures():
+                figures.append(figure)
+                _write(figures)  # at once: the next one may take an hour
     Console().print(_table(figures))
 
 

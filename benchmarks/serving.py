@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import httpx
 import numpy as np
@@ -31,8 +32,9 @@ ASKING = "POST /predict HTTP/1.1\r\nHost: saft\r\nContent-Type: application/json
 TEXT = "Second one I own. The puzzle broke on the first day, and the seller asked to change the name on the parcel."
 
 
-def figures() -> list[Figure]:
-    return [figure for size in SIZES for figure in _under_load(size)]
+def figures() -> Iterator[Figure]:
+    for size in SIZES:
+        yield from _under_load(size)
 
 
 def _under_load(size: int) -> list[Figure]:
@@ -142,24 +144,27 @@ def _serve(size: int, port: int, folder: Path) -> None:
     import uvicorn
 
     from saft.serving.app import create_app
+    from saft.serving.onnx_session import hasten, is_installed
 
-    uvicorn.run(create_app(lambda: _desk(size, folder)), port=port, log_level="warning")
+    def load() -> Any:
+        desk = _desk(size, folder)
+        if is_installed():
+            hasten(desk.live, folder / "model.onnx")
+        return desk
+
+    uvicorn.run(create_app(load), port=port, log_level="warning")
 
 
-def _desk(size: int, folder: Path):  # type: ignore[no-untyped-def]
-    """Of an untrained model that knows this many interactions, ready as ``saft serve`` makes it."""
+def _desk(size: int, folder: Path) -> Any:
+    """Of an untrained model that knows this many interactions."""
     from saft import SaftClassifier
     from saft.assembly import Assembly
     from saft.serving.desk import Desk
-    from saft.serving.onnx_session import hasten, is_installed
 
     classifier = SaftClassifier()
     classifier.assembly_ = Assembly.fresh(classifier.settings, saft.demo_network(size))
     classifier.temperature_ = 1.0
-    desk = Desk(classifier, folder / "kept.sqlite", "benchmark")
-    if is_installed():
-        hasten(desk.live, folder / "model.onnx")
-    return desk
+    return Desk(classifier, folder / "kept.sqlite", "benchmark")
 
 
 if __name__ == "__main__":
