@@ -122,7 +122,6 @@ def run_one(
 def _reason(code: int, last: str) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}; perhaps there was not enough memory"
-    said = re.sub(
-        r"https?://[^\s'\"]+", "…", last
-    )  # results are published; where this machine looked is nobody's business
+    # Results are published; where this machine looked is nobody's business.
+    said = re.sub(r"https?://[^\s'\"]+", "…", last)
     return said[-LAST_WORDS:] or f"ended with exit code {code}"

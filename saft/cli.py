@@ -27,9 +27,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the ``saft`` command."""
-    gc.set_threshold(
-        100_000
-    )  # imports make objects by the million and no garbage: looking for some takes a sixth of them
+    gc.set_threshold(100_000)  # imports make many objects and no garbage: looking for some took a sixth of their time
     run_app(app)
 
 

@@ -46,7 +46,7 @@ def create_app(
 ) -> FastAPI:
     """
     Args:
-        load: makes the desk; called once the server listens.
+        load: makes the desk; called in the worker's thread once the server listens.
         failed: hears why that did not work.
         token: what clients have to send as a bearer token; None asks for nothing.
         report: the model's report page.
