@@ -18,9 +18,11 @@ def silent(done: int) -> None:
 
 
 @torch.inference_mode()
-def predict_logits(model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = silent) -> np.ndarray:
-    """(rows, classes) of these rows, in their order."""
-    return _collected(model, feed, rows, "logits", tell)
+def predict_logits(
+    model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = silent, *, remember: bool = False
+) -> np.ndarray:
+    """(rows, classes) of these rows, in their order; ``remember`` what they pass on as well."""
+    return _collected(model, feed, rows, "logits", tell, feed.memory if remember else None)
 
 
 @torch.inference_mode()
@@ -29,14 +31,20 @@ def represent(model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = sil
     return _collected(model, feed, rows, "representation", tell)
 
 
-def _collected(model: nn.Module, feed: Source, rows: np.ndarray, what: str, tell: Tell) -> np.ndarray:
+def _collected(
+    model: nn.Module, feed: Source, rows: np.ndarray, what: str, tell: Tell, memory: Memory | None = None
+) -> np.ndarray:
     device = next(model.parameters()).device
     distinct, place = np.unique(rows, return_inverse=True)
     result = np.zeros((len(distinct), feed.n_classes), dtype=np.float32)
     model.train(False)
     for seen in feed.prediction_passes(distinct):
         for targets in seen.batches:
-            values = getattr(model(feed.batch(targets, seen).to(device)), what).cpu().numpy()
+            batch = feed.batch(targets, seen).to(device)
+            output = model(batch)
+            if memory is not None:
+                memory.store(batch.rows, output.passed_on)
+            values = getattr(output, what).cpu().numpy()
             if result.shape[1] != values.shape[1]:
                 result = np.zeros((len(distinct), values.shape[1]), dtype=np.float32)
             result[np.searchsorted(distinct, targets)] = values

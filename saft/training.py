@@ -29,7 +29,7 @@ from saft.writing import replacing
 
 # Neighbours that the first step reads at most, doubled with every step: so training is seen to begin, and the first
 # steps, at the foot of the warm-up, miss little.
-FIRST_READ = 32
+FIRST_READ = 8
 
 
 class Watcher(Protocol):
@@ -117,6 +117,7 @@ class Trainer:
         self.loss = loss or self._loss
         self.standing = Standing()
         self.best: dict[str, Tensor] = {}
+        self.fresh = np.zeros(len(feed), dtype=bool)  # remembered as the weights of the last epoch's end read them
         self.steps_per_epoch = sum(len(seen.batches) for seen in feed.training_passes(train, 0))
 
     def run(self) -> Standing:
@@ -132,8 +133,9 @@ class Trainer:
         if self.best:
             self.model.load_state_dict(self.best)
         if self.feed.memory is not None:
-            self.watcher.says("Reading all interactions with the final weights")
-            refresh(self.model, self.feed, np.arange(len(self.feed)))
+            self.watcher.says("Reading the interactions with the final weights")
+            still_true = self.fresh & (self.standing.best_epoch == self.standing.epoch and not self.standing.step)
+            refresh(self.model, self.feed, np.flatnonzero(~still_true))
         self.model.train(False)
         return self.standing
 
@@ -202,12 +204,16 @@ class Trainer:
     def _close(self, read: np.ndarray) -> None:
         """Score the validation part, keep the best weights, refresh what this epoch did not read."""
         standing = self.standing
+        self.fresh = ~read
         if self.feed.memory is not None:
             self.watcher.says("Reading the interactions that are not for training")
-            refresh(self.model, self.feed, np.flatnonzero(~read))
+            outside = self.fresh.copy()
+            outside[self.valid] = False  # read, and remembered, when they are predicted
+            refresh(self.model, self.feed, np.flatnonzero(outside))
         scores = (0.0, 0.0)
         if len(self.valid):
-            predicted, classes = predict_logits(self.model, self.feed, self.valid).argmax(axis=1), self.feed.n_classes
+            logits = predict_logits(self.model, self.feed, self.valid, remember=True)
+            predicted, classes = logits.argmax(axis=1), self.feed.n_classes
             scores = tuple(f1(self.valid_labels, predicted, classes) for f1 in (macro_f1, micro_f1))  # type: ignore[assignment]
         seconds = standing.seconds
         record = EpochRecord(

@@ -28,6 +28,19 @@ def network():
     return saft.demo_network(N)
 
 
+@pytest.fixture
+def read(monkeypatch):
+    """How many interactions were read apart from targets, one entry per time."""
+    counts, refresh = [], training.refresh
+
+    def counting(model, feed, rows):
+        counts.append(len(rows))
+        refresh(model, feed, rows)
+
+    monkeypatch.setattr(training, "refresh", counting)
+    return counts
+
+
 class Watching(Silence):
     """Hears everything; raises Ctrl-C after some steps if asked to."""
 
@@ -115,20 +128,33 @@ def test_no_neighbour_is_heard_before_it_was_read(network, tiny_settings, monkey
 
 
 def test_the_first_steps_read_few_neighbours_and_the_first_epoch_reads_all_that_are_asked_for(
-    network, tiny_settings, monkeypatch
+    network, tiny_settings, monkeypatch, read
 ):
-    read = []
-    refresh = training.refresh
-
-    def counting(model, feed, rows):
-        read.append(len(rows))
-        refresh(model, feed, rows)
-
     monkeypatch.setattr(training, "FIRST_READ", 2)
-    monkeypatch.setattr(training, "refresh", counting)
     classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network)
     assert read[:3] == [2, 4, 8]
     assert bool(classifier.assembly_.memory.known.all())
+
+
+@pytest.mark.parametrize(
+    ("changes", "stop_after", "read_at_the_end"),
+    [({"epochs": 1}, None, 168), ({"epochs": 3, "patience": 2}, None, N), ({"epochs": 3}, 15, N)],
+    ids=["best epoch last", "best epoch first", "interrupted"],
+)
+def test_in_the_end_everything_is_remembered_as_the_final_weights_read_it_and_read_anew_where_it_is_not(
+    network, tiny_settings, monkeypatch, read, changes, stop_after, read_at_the_end
+):
+    scores = iter([0.9, 0.8, 0.7])
+    monkeypatch.setattr(training, "macro_f1", lambda *_: next(scores))
+    parts = saft.split(network)
+    classifier = SaftClassifier(**tiny_settings | changes).fit(
+        network, parts.train, parts.valid, watcher=Watching(stop_after)
+    )
+    assert read[-1] == read_at_the_end
+    feed = classifier.assembly_.feed()
+    remembered = feed.memory.states.clone()
+    training.refresh(classifier.model_, feed, np.arange(N))
+    torch.testing.assert_close(remembered, feed.memory.states, atol=2e-3, rtol=0)
 
 
 def test_training_stops_when_validation_gets_no_better_and_keeps_the_best(network, tiny_settings):
