@@ -82,16 +82,18 @@ def described(network: str) -> str:
 
 
 class EpochTimes(Silence):
-    """From the first step of an epoch to the end of its validation."""
+    """``seconds`` from an epoch's first step to the end of its validation, ``stepping`` to its last step."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self.stepping: list[float] = []
 
     def begins(self, epoch: int, epochs: int, targets: int) -> None:
         self._began = time.perf_counter()
 
     def ends(self, record: EpochRecord) -> None:
         self.seconds.append(time.perf_counter() - self._began)
+        self.stepping.append(record.seconds)
 
 
 def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) -> Settings:
@@ -102,9 +104,20 @@ def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) ->
 
 def train_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
     """Seconds per target, over all epochs: with what is read besides the targets, and with validation."""
+    times, targets = _trained(settings, network)
+    return sum(times.seconds) / (targets * len(times.seconds))
+
+
+def step_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
+    """Seconds per target of the last epoch's steps, and of nothing else."""
+    times, targets = _trained(settings, network)
+    return times.stepping[-1] / targets
+
+
+def _trained(settings: Settings, network: TextualInteractionNetwork) -> tuple[EpochTimes, int]:
     parts, times = saft.split(network), EpochTimes()
     SaftClassifier(**settings.as_dict()).fit(network, parts.train, parts.valid, watcher=times)
-    return sum(times.seconds) / (len(parts.train) * len(times.seconds))
+    return times, len(parts.train)
 
 
 def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:

@@ -132,7 +132,7 @@ class Feed:
         self.inputs, self.labels, self.n_classes = inputs, labels, n_classes
         self.answers = labels.astype(np.int64) if answers is None else answers
         self.settings, self.memory = settings, memory
-        self.alone = alone or settings.fusion == "none"
+        self.alone = alone or not settings.hears_neighbours
         self.n_users, self.n_items = inputs.n_users, inputs.n_items
         self._of_users = all_neighbours(inputs.users, self.n_users)
         self._of_items = all_neighbours(inputs.items, self.n_items)

@@ -102,6 +102,11 @@ class Settings:
     def changed(self, **values: Any) -> Self:
         return self.of(self.as_dict() | values)
 
+    @property
+    def hears_neighbours(self) -> bool:
+        """Whether anything is passed from interaction to interaction."""
+        return self.fusion != "none" and (self.user_messages or self.item_messages)
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import saft
+from saft.assembly import Assembly
 from saft.feed import Feed, Memory
 from saft.inputs import Reader
 from saft.network import HIDDEN
@@ -130,6 +131,14 @@ def test_batches_hold_targets_then_their_neighbours_each_once(network, inputs, r
         targets = seen.batches[0]
         assert network.users[row] in network.users[targets] or network.items[row] in network.items[targets]
     assert sum(len(tokens) for tokens, _ in batch.texts) == len(batch.rows)
+
+
+@pytest.mark.parametrize("changes", [{"user_messages": False, "item_messages": False}, {"fusion": "none"}])
+def test_without_messages_no_neighbour_is_read_or_remembered(network, inputs, rows, tiny_settings, changes):
+    feed = fed(network, inputs, rows, memory=False, **changes)
+    seen = next(feed.training_passes(rows, 0))
+    assert set(feed.batch(seen.batches[0], seen).rows) == set(seen.batches[0])
+    assert Assembly.fresh(Settings.of(tiny_settings | changes), network.showing(rows)).memory is None
 
 
 def test_texts_of_a_batch_are_padded_to_texts_of_about_their_length(network, inputs, rows):

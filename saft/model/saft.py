@@ -107,6 +107,7 @@ class SaftModel(InteractionModel):
             self._make_tokens(width, sizes, hints)
             added = 2 + len(self.structure_tokens) + bool(hints)
             self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(language.n_layers - 1))
+        if settings.hears_neighbours:
             self.passes_on = (language.n_layers - 1, 2, width)  # ũ and ĩ of every layer
         if settings.readout == "gated" and self.fused:
             self.readout_gate = nn.Linear(2 * width, width)
