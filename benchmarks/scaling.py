@@ -101,7 +101,7 @@ def _draw(measured: dict[int, dict[str, float]]) -> None:
         heights = [1000 * measured[size][stage] / size for size in sizes]
         times.bar(names, heights, bottom=bottoms, label=stage, color=colour, width=0.6)
         bottoms = [low + high for low, high in zip(bottoms, heights, strict=True)]
-    times.set(xlabel="interactions", ylabel="ms per interaction", title="Time does not grow faster than the network")
+    times.set(xlabel="interactions", ylabel="ms per interaction", title="Time per interaction")
     times.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     _draw_memory(memory, sizes, [measured[size]["peak_mb"] / 1024 for size in sizes])
     figure.savefig(PICTURE, dpi=150)
