@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -41,6 +42,8 @@ def _collected(
     for seen in feed.prediction_passes(distinct):
         for targets in seen.batches:
             batch = feed.batch(targets, seen).to(device)
+            if memory is not None:
+                batch = replace(batch, for_memory=True)
             output = model(batch)
             if memory is not None:
                 memory.store(batch.rows, output.passed_on)

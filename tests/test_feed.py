@@ -1,6 +1,6 @@
 """What the model may see: no target's own label, no hidden label, every target once."""
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
@@ -52,9 +52,9 @@ def same(first, second) -> bool:
         return first.keys() == second.keys() and all(same(first[name], second[name]) for name in first)
     if isinstance(first, np.ndarray):
         return np.array_equal(first, second)
-    return (
-        all(same(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)) if first is not None else True
-    )
+    if is_dataclass(first):
+        return all(same(getattr(first, f.name), getattr(second, f.name)) for f in fields(first))
+    return first == second
 
 
 @pytest.mark.parametrize("memory", [True, False])

@@ -71,9 +71,9 @@ class GraphFormers(TextModel):
         if batch.remembered is None:
             own = around = self._alone(batch, first)
         else:
-            # A target passes on what it is without neighbours. Training and reading ask for it; predicting does not.
+            # A target passes on what it is without neighbours. Training and reading ask for it; predicting seldom does.
             with torch.no_grad():
-                if self.training or not mask.any():
+                if self.training or batch.for_memory or not mask.any():
                     own = self._alone(batch, first)
             nothing = batch.remembered.new_zeros(batch.n_read, *self.passes_on)
             around = torch.cat([nothing if own is None else own, batch.remembered])

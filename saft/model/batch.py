@@ -44,6 +44,7 @@ class Batch:
     remembered: Tensor | None = None  # (remembered, layers, 2, width) what they passed on as user and as item token
     speaks: dict[str, Tensor] = field(default_factory=dict)  # side → (read + remembered,) in the sample of its node
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of the read ones in the network
+    for_memory: bool = False  # what they pass on is wanted also where they are only predicted
 
     @property
     def n_read(self) -> int:
