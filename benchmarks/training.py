@@ -33,7 +33,8 @@ SIZES = {"tiny": (10_000, 500), "minilm3": (1_000, 100), "minilm6": (600, 50)}
 
 
 def figures() -> Iterator[Figure]:
-    yield _read_per_target()
+    for epochs in (3, 5):
+        yield _read_per_target(epochs)
     yield _share_of_structure()
     for course in courses(SIZES):
         yield from _ratios(*course)
@@ -58,15 +59,19 @@ def _ratio(costs: dict[str, Cost], other: str) -> float:
     return costs[other].seconds / costs["saft"].seconds
 
 
-def _read_per_target() -> Figure:
-    """Texts encoded in a training as it is by default, from the first step to the finished model, for each target."""
+def _read_per_target(epochs: int) -> Figure:
+    """Texts encoded in a training, from the first step to the finished model, for each target.
+
+    Fewer epochs, more texts: the first one reads neighbours for the first time, and in the end all are read once more.
+    """
     network, times = saft.demo_network(2_000), EpochTimes()
     parts = saft.split(network)
     with encoder_called("tiny") as (encoder, layers), counted_texts() as counts:
-        settings = saft_settings(encoder, layers, 5)
+        settings = saft_settings(encoder, layers, 5, epochs=epochs)
         SaftClassifier(**settings.as_dict()).fit(network, parts.train, parts.valid, watcher=times)
     targets = len(times.seconds) * len(parts.train)
-    return Figure("training, b=5: texts encoded per target", sum(counts) / targets, "texts", "<= 2")
+    name = f"training, b=5, {epochs} epochs: texts encoded per target"
+    return Figure(name, sum(counts) / targets, "texts", "<= 2")
 
 
 def _share_of_structure() -> Figure:
