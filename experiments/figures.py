@@ -11,7 +11,7 @@ from saft.picture import BLUE, GREY, ORANGE
 from saft.writing import replacing
 
 if TYPE_CHECKING:
-    from experiments.report import Measured
+    from experiments.measured import Measured
 
 STYLES = ("o-", "s--", "^:", "D-.")
 

@@ -7,57 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from experiments.figures import draw
-from experiments.results import FOLDER, Result, standing
+from experiments.measured import SCORES, Measured, measured
+from experiments.results import FOLDER, Result
 from experiments.tables import Row, Table, names, read_table
+from experiments.verdicts import against_rivals, what_parts_bring
 from saft.errors import InputError
 from saft.writing import replacing
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- results: written by `python -m experiments report` -->", "<!-- end of results -->"
-OURS = ("saft", "saft_lga", "saft_gau")
-SCORES = (("macro_f1", "Macro-F1"), ("micro_f1", "Micro-F1"))
+AGAINST = (
+    "SAFT against the best rival of each column: points ahead (+) or behind (−), mean ± standard deviation over "
+    "splits, and p of a paired t-test where there are several."
+)
+BROUGHT = (
+    "What each part brings: points that are lost without it, Macro-F1 / Micro-F1, mean ± standard deviation over "
+    "splits. A part helps where it brings more than its splits differ, in one of the two."
+)
 IN_README = ("tfidf", "eagle", "bert", "graphformers", "edgeformers", "bert_labels", "saft_lga", "saft_gau", "saft")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A table's finished runs by (network, row), seed by seed."""
-
-    table: Table
-    cells: dict[tuple[str, str], dict[int, Result]]
-    failed: list[Result]
-    outdated: int
-
-    @property
-    def networks(self) -> list[str]:
-        """Those with a result, in the table's order."""
-        return [one.name for one in self.table.networks if any(one.name == network for network, _ in self.cells)]
-
-    def values(self, network: str, row: str, score: str) -> dict[int, float]:
-        """seed → score."""
-        return {seed: result[score] for seed, result in self.cells.get((network, row), {}).items()}
-
-
-def measured(table: Table, folder: Path = FOLDER) -> Measured:
-    """What is known of a table, lines that stand in another one included."""
-    known = standing(table, folder)
-    cells: dict[tuple[str, str], dict[int, Result]] = {}
-    for (network, line, seed), result in known.done.items():
-        cells.setdefault((network, line), {})[seed] = result
-    for row in table.rows:
-        if row.results:
-            other = standing(read_table(row.results), folder).done
-            wanted = {network.name for network in table.networks}
-            for (network, line, seed), result in other.items():
-                if line == row.result and network in wanted and seed in table.seeds:
-                    cells.setdefault((network, row.name), {})[seed] = result
-    return Measured(table, cells, list(known.failed.values()), known.outdated)
 
 
 def write(root: Path = ROOT, folder: Path = FOLDER) -> list[Path]:
@@ -88,8 +60,10 @@ def section(one: Measured, picture: str | None) -> str:
         parts.append("Not run here yet.")
     if picture:
         parts.append(f"![{table.title}]({picture})")
-    if any(row.name == "saft" and not row.results for row in table.rows):
-        parts += [sentence for network in one.networks if (sentence := verdict(one, network))]
+    if compared := against_rivals(one) if any(row.name == "saft" and not row.results for row in table.rows) else []:
+        parts.append(f"{AGAINST}\n\n{markdown(['', *(name for _, name in SCORES)], compared)}")
+    if brought := what_parts_bring(one):
+        parts.append(f"{BROUGHT}\n\n{markdown(['', *one.networks, ''], brought)}")
     if table.published:
         parts.append(published_table(table))
     parts += [f"Failed: {result['method']} on {result['dataset']}: {result['reason']}" for result in _once(one.failed)]
@@ -102,7 +76,7 @@ def score_table(one: Measured) -> str:
     """Markdown: a line per row, mean ± standard deviation over seeds; the best of each column is bold."""
     heads = [f"{network} {name}" for network in one.networks for _, name in SCORES]
     best = {
-        (network, score): max(_means(one, network, score).values(), default=math.nan)
+        (network, score): max(one.means(network, score).values(), default=math.nan)
         for network in one.networks
         for score, _ in SCORES
     }
@@ -139,37 +113,6 @@ def published_table(table: Table) -> str:
     return f"Published, {unit}:\n\n{markdown(['', *table.published], lines)}"
 
 
-def verdict(one: Measured, network: str) -> str:
-    """SAFT against the best rival on a network, paired over seeds; empty if there is nothing to compare yet."""
-    sentences = []
-    for score, name in SCORES:
-        rivals = {row: mean for row, mean in _means(one, network, score).items() if row not in OURS}
-        if not rivals or not one.values(network, "saft", score):
-            return ""
-        best = max(rivals, key=lambda row: rivals[row])
-        difference, spread, p = paired(one.values(network, "saft", score), one.values(network, best, score))
-        seeds = len(one.values(network, "saft", score).keys() & one.values(network, best, score).keys())
-        title = next(row.title for row in one.table.rows if row.name == best)
-        words = f"{'ahead of' if difference > 0 else 'behind'} the best rival, {title}, by {abs(difference):.2f}"
-        doubt = f" (± {spread:.2f} over {seeds} splits, paired t-test p = {p:.3f})" if seeds > 1 else " (one split)"
-        sentences.append(f"in {name} {words}{doubt}")
-    return f"**{network}**: SAFT is {' and '.join(sentences)}."
-
-
-def paired(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float, float]:
-    """(mean difference, its standard deviation, p of a paired t-test) over the seeds that both have."""
-    from scipy.stats import ttest_rel
-
-    seeds = sorted(ours.keys() & theirs.keys())
-    differences = np.array([ours[seed] - theirs[seed] for seed in seeds])
-    if len(seeds) < 2:
-        return float(differences.mean()) if len(seeds) else math.nan, math.nan, math.nan
-    if not differences.std():  # the test divides by it
-        return float(differences.mean()), 0.0, 0.0 if differences.mean() else 1.0
-    p = ttest_rel([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]).pvalue
-    return float(differences.mean()), float(differences.std(ddof=1)), float(p)
-
-
 def readme_table(all_measured: Sequence[Measured]) -> str:
     """Macro-F1 of the best known rows on all networks of the classification tables."""
     tables = [one for one in all_measured if one.table.name.startswith("classification")]
@@ -177,7 +120,7 @@ def readme_table(all_measured: Sequence[Measured]) -> str:
     if not networks:
         return "No results yet."
     rows: list[Row] = [row for row in tables[0].table.rows if row.name in IN_README]
-    columns = {network: _means(one, network, "macro_f1") for one, network in networks}
+    columns = {network: one.means(network, "macro_f1") for one, network in networks}
     lines = []
     for row in rows:
         cells = []
@@ -210,11 +153,6 @@ def _preface(all_measured: Sequence[Measured]) -> str:
         "# Results\n\nWritten by `python -m experiments report` from `experiments/results/`; do not edit. How methods "
         f"are compared, and what was tried: [experiments.md](experiments.md).\n\n{known}"
     )
-
-
-def _means(one: Measured, network: str, score: str) -> dict[str, float]:
-    values = {row.name: list(one.values(network, row.name, score).values()) for row in one.table.rows}
-    return {row: float(np.mean(cell)) for row, cell in values.items() if cell}
 
 
 def _cell(values: Sequence[float], best: bool) -> str:

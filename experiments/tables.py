@@ -37,6 +37,7 @@ class Row:
         preset: which of the paper's settings it takes on networks that the paper has some for, e.g. ``lga``.
         results: another table that has this line already; it is not run again, and shown from there.
         result: its name there, if it is another.
+        whole: the row that this one is, but for the part that it leaves out.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Row:
     preset: str = ""
     results: str = ""
     result: str = ""
+    whole: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,9 @@ def read_table(name: str, folder: Path = FOLDER) -> Table:
     twice = {row.name for row in rows if [other.name for other in rows].count(row.name) > 1}
     if twice:
         raise InputError(f"{path.name} has several rows called {', '.join(sorted(twice))}.")
+    for row in rows:
+        if row.whole and row.whole not in {other.name for other in rows}:
+            raise InputError(f"{path.name}: the row {row.name} is a part of {row.whole}, which is not there.")
     return Table(
         name=name,
         title=plan["title"],
@@ -161,7 +166,7 @@ def presets() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _row(entry: dict[str, Any], where: str) -> Row:
-    _check_keys(entry, ("name", "method", "title", "settings", "preset", "from", "as"), where)
+    _check_keys(entry, ("name", "method", "title", "settings", "preset", "from", "as", "whole"), where)
     method = entry.get("method", entry["name"])
     return Row(
         name=entry["name"],
@@ -171,6 +176,7 @@ def _row(entry: dict[str, Any], where: str) -> Row:
         preset=entry.get("preset", ""),
         results=entry.get("from", ""),
         result=entry.get("as", entry["name"]),
+        whole=entry.get("whole", ""),
     )
 
 

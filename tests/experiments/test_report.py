@@ -1,15 +1,14 @@
 """The report says what the lines say."""
 
-import math
-
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
 
 import saft
 from experiments import report
+from experiments.measured import measured
 from experiments.results import append
 from experiments.tables import read_table
+from tests.experiments.lines import line
 
 
 @pytest.fixture
@@ -27,39 +26,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def line(run, score):
-    network, method, seed = run.key
-    return {
-        "dataset": network, "method": method, "seed": seed, "macro_f1": score, "micro_f1": score, "seconds": 1.0,
-        "seconds_per_epoch": 2.0, "versions": {"torch": "9"}, "status": "done", **run.described(),
-    }  # fmt: skip
-
-
 def test_a_table_has_means_and_spreads_and_the_best_is_bold(folder):
-    text = report.score_table(report.measured(read_table("classification_large"), folder))
+    text = report.score_table(measured(read_table("classification_large"), folder))
     spread = np.std([56, 58], ddof=1)
     assert f"| SAFT | **57.00 ± {spread:.2f}** |" in text
     assert "| BERT | 51.00 ± 1.41 |" in text
     assert "over 2 splits" in text
     assert "TF-IDF" not in text  # was not run
-
-
-def test_the_verdict_names_the_best_rival_and_is_paired_over_seeds(folder):
-    sentence = report.verdict(report.measured(read_table("classification_large"), folder), "naver_movies")
-    p = ttest_rel([56, 58], [55, 54]).pvalue
-    assert "in Macro-F1 ahead of the best rival, Edgeformers, by 2.50" in sentence
-    assert f"p = {p:.3f}" in sentence
-
-
-def test_pairs_are_made_of_seeds_that_both_have():
-    assert report.paired({0: 1.0, 1: 5.0}, {1: 3.0, 2: 9.0})[0] == 2.0
-    assert math.isnan(report.paired({0: 1.0}, {1: 3.0})[0])
-    assert report.paired({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) == (1.0, 0.0, 0.0)
-
-
-def test_lines_that_stand_in_another_table_are_shown_from_there(folder):
-    cells = report.measured(read_table("ablation"), folder).cells
-    assert cells["rotten_tomatoes", "lga_full"][0]["macro_f1"] == 77.0
 
 
 def test_everything_is_written_with_its_figures_and_the_readme_is_changed_between_its_marks_only(folder, tmp_path):
@@ -75,6 +48,7 @@ def test_everything_is_written_with_its_figures_and_the_readme_is_changed_betwee
     text = (root / "docs" / "results.md").read_text()
     assert "Failed: deberta_gcn on naver_movies: no weights here" in text
     assert "36.95" in text  # published
+    assert "| naver_movies: SAFT | +2.50 ± 2.12 against Edgeformers" in text
     drawn = [path for path in paths if path.suffix == ".png"]
     assert {path.stem for path in drawn} >= {"classification_large", "classification_small", "ablation", "sweep_delta"}
     for path in drawn:

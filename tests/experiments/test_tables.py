@@ -88,6 +88,7 @@ PLAN = 'title = "T"\nseeds = [0]\n[[network]]\nnames = ["rotten_tomatoes"]\n[[ro
     [
         (PLAN + "sedd = 3\n", "has an entry 'sedd' that nobody reads"),
         (PLAN + '[[row]]\nname = "tfidf"\n', "has several rows called tfidf"),
+        (PLAN + 'whole = "all"\n', "the row tfidf is a part of all, which is not there"),
         (PLAN.replace('"T"', "T"), "is not TOML"),
     ],
 )

@@ -1,0 +1,56 @@
+"""What is known of a table: its finished runs, cell by cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments.results import FOLDER, Result, standing
+from experiments.tables import Row, Table, read_table
+
+SCORES = (("macro_f1", "Macro-F1"), ("micro_f1", "Micro-F1"))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table's finished runs by (network, row), seed by seed."""
+
+    table: Table
+    cells: dict[tuple[str, str], dict[int, Result]]
+    failed: list[Result]
+    outdated: int
+
+    @property
+    def networks(self) -> list[str]:
+        """Those with a result, in the table's order."""
+        return [one.name for one in self.table.networks if any(one.name == network for network, _ in self.cells)]
+
+    def values(self, network: str, row: str, score: str) -> dict[int, float]:
+        """seed → score."""
+        return {seed: result[score] for seed, result in self.cells.get((network, row), {}).items()}
+
+    def means(self, network: str, score: str) -> dict[str, float]:
+        """row → mean over seeds, for rows that have a result."""
+        values = {row.name: list(self.values(network, row.name, score).values()) for row in self.table.rows}
+        return {row: float(np.mean(cell)) for row, cell in values.items() if cell}
+
+    def row(self, name: str) -> Row:
+        return next(row for row in self.table.rows if row.name == name)
+
+
+def measured(table: Table, folder: Path = FOLDER) -> Measured:
+    """What is known of a table, lines that stand in another one included."""
+    known = standing(table, folder)
+    cells: dict[tuple[str, str], dict[int, Result]] = {}
+    for (network, line, seed), result in known.done.items():
+        cells.setdefault((network, line), {})[seed] = result
+    for row in table.rows:
+        if row.results:
+            other = standing(read_table(row.results), folder).done
+            wanted = {network.name for network in table.networks}
+            for (network, line, seed), result in other.items():
+                if line == row.result and network in wanted and seed in table.seeds:
+                    cells.setdefault((network, row.name), {})[seed] = result
+    return Measured(table, cells, list(known.failed.values()), known.outdated)

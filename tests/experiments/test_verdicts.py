@@ -1,0 +1,82 @@
+"""What the scores say is what they say."""
+
+import math
+
+import pytest
+from scipy.stats import ttest_rel
+
+from experiments.measured import measured
+from experiments.results import append
+from experiments.tables import read_table
+from experiments.verdicts import Difference, against_rivals, paired, what_parts_bring
+from tests.experiments.lines import line
+
+
+def of(folder, table, network, scores):
+    """The table with these results: row → (Macro-F1, Micro-F1) of each seed."""
+    plan = read_table(table)
+    for run in plan.runs():
+        if run.network.name == network and run.seed < len(scores.get(run.row.name, ())):
+            append(table, line(run, *scores[run.row.name][run.seed]), folder)
+    return measured(plan, folder)
+
+
+def test_saft_is_compared_with_the_best_rival_of_each_score_paired_over_seeds(tmp_path):
+    scores = {
+        "bert": [(50.0, 60.0), (52.0, 61.0)],
+        "edgeformers": [(55.0, 50.0), (54.0, 50.0)],
+        "saft": [(56.0, 62.0), (58.0, 62.0)],
+    }
+    ((who, macro, micro),) = against_rivals(of(tmp_path, "classification_large", "naver_movies", scores))
+    assert who == "naver_movies: SAFT"
+    assert macro == f"+2.50 ± 2.12 against Edgeformers, p = {ttest_rel([56, 58], [55, 54]).pvalue:.3f}"
+    assert micro.startswith("+1.50 ± 0.71 against BERT, p = ")
+
+
+def test_where_saft_as_printed_loses_it_is_said_so(tmp_path):
+    scores = {"tfidf": [(50.0, 60.0)], "saft_lga": [(40.0, 61.0)], "saft": [(56.0, 62.0)]}
+    ours, printed = against_rivals(of(tmp_path, "classification_large", "naver_movies", scores))  # GAU was not run
+    assert ours == ["naver_movies: SAFT", "+6.00 against TF-IDF", "+2.00 against TF-IDF"]
+    assert printed[0] == "naver_movies: SAFT (LGA), as printed"
+    assert printed[1:] == ["−10.00 against TF-IDF", "+1.00 against TF-IDF"]
+
+
+def test_without_a_rival_or_a_seed_in_common_nothing_is_said(tmp_path):
+    one = of(tmp_path, "classification_large", "naver_movies", {"saft": [(56.0, 62.0)], "saft_lga": [(40.0, 61.0)]})
+    assert against_rivals(one) == []
+    one.cells["naver_movies", "bert"] = {7: one.cells["naver_movies", "saft"][0]}
+    assert against_rivals(one)[0][1:] == ["–", "–"]
+
+
+def test_pairs_are_made_of_seeds_that_both_have():
+    assert paired({0: 1.0, 1: 5.0}, {1: 3.0, 2: 9.0}).mean == 2.0
+    assert math.isnan(paired({0: 1.0}, {1: 3.0}).mean)
+    assert paired({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) == Difference(1.0, 0.0, 0.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("without", "expected"),
+    [
+        ([(68.0, 70.0), (69.0, 72.0)], "helps"),  # 2 ± 0 in Macro-F1
+        ([(70.0, 68.0), (71.0, 70.0)], "helps"),  # in Micro-F1 only
+        ([(68.0, 71.0), (73.0, 70.0)], "brings nothing here"),  # 0 ± 2.8: now this, now that
+        ([(72.0, 71.0), (73.0, 74.0)], "brings nothing here"),  # better without
+        ([(60.0, 60.0)], "one split cannot tell"),
+    ],
+)
+def test_a_part_helps_where_it_brings_more_than_its_splits_differ(without, expected, tmp_path):
+    seeds = len(without)
+    scores = {"gau_full": [(70.0, 70.0), (71.0, 72.0)][:seeds], "gau_without_labels": without}
+    lines = what_parts_bring(of(tmp_path, "ablation", "rotten_tomatoes", scores))
+    assert [line[0] for line in lines] == ["SAFT (GAU), without known labels"]
+    assert lines[0][-1] == expected
+
+
+def test_a_part_that_helps_on_one_network_of_two_is_said_to_help_there(tmp_path):
+    whole = [(70.0, 70.0), (71.0, 72.0)]
+    for network, without in (("rotten_tomatoes", [(60.0, 60.0)] * 2), ("rent_the_runway_fit", whole)):
+        one = of(tmp_path, "ablation", network, {"gau_full": whole, "gau_without_phrases": without})
+    (found,) = what_parts_bring(one)
+    assert found[1] == "+0.00 ± 0.00 / +0.00 ± 0.00"
+    assert found[2] == "+10.50 ± 0.71 / +11.00 ± 1.41"
+    assert found[-1] == "helps on rotten_tomatoes"
