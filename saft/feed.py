@@ -176,6 +176,16 @@ class Feed:
         for targets in seen.batches:
             yield self.batch(targets, seen)
 
+    def hints_in_training(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, hints) of labelled interactions, this many at most, each with its label hidden as in training."""
+        seed = [self.settings.seed]
+        labelled = np.random.default_rng(seed).permutation(np.flatnonzero(self.labels != HIDDEN))
+        deals = self._dealt(labelled, seed)
+        chosen = [targets[: max(most // len(deals), 1)] for targets in deals]
+        seen = (self._pass(targets, [], (self._nobody, self._nobody)) for targets in deals)
+        hints = [self._hints(few, one) for few, one in zip(chosen, seen, strict=True)]
+        return np.concatenate(chosen), np.concatenate(hints)
+
     def _dealt(self, rows: np.ndarray, seed: list[int]) -> list[np.ndarray]:
         if not self.settings.labels:
             return [rows]
@@ -244,6 +254,7 @@ class Feed:
         users, user_nodes = batch_nodes(inputs.users[rows], inputs.user_vectors, inputs.seen_users)
         items, item_nodes = batch_nodes(inputs.items[rows], inputs.item_vectors, inputs.seen_items)
         shown = np.where(seen.labels[rows] == HIDDEN, self.n_classes, seen.labels[rows])
+        hints = self._hints(read, seen)
         return Batch(
             texts=padded_chunks(inputs.tokens, read),
             users=users,
@@ -254,16 +265,16 @@ class Feed:
             targets=torch.from_numpy(np.argsort(order)[: len(targets)]),
             answers=torch.from_numpy(self.answers[targets]),
             labels=None if seen.known is None else torch.from_numpy(shown.astype(np.int64)),
-            hints=self._hints(read, seen),
+            hints=torch.from_numpy(hints) if hints.shape[1] else None,
             remembered=None if self.memory is None else self.memory.recall(remembered),
             speaks=self._speaks(rows, targets, seen),
             rows=read,
         )
 
-    def _hints(self, read: np.ndarray, seen: Pass) -> Tensor | None:
-        parts = [] if seen.known is None else [seen.known.around(read)]
-        hints = np.hstack([*parts, self.inputs.clues[read]])
-        return torch.from_numpy(hints) if hints.shape[1] else None
+    def _hints(self, rows: np.ndarray, seen: Pass) -> np.ndarray:
+        """(rows, ·) what known labels around them say, then what their phrases say; perhaps nothing."""
+        parts = [] if seen.known is None else [seen.known.around(rows)]
+        return np.hstack([*parts, self.inputs.clues[rows]])
 
     def _speaks(self, rows: np.ndarray, targets: np.ndarray, seen: Pass) -> dict[str, Tensor]:
         """Under the paper's fusion everybody in a batch speaks, as its P says."""

@@ -19,11 +19,10 @@ import numpy as np
 import polars as pl
 import torch
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import log_softmax
-from threadpoolctl import threadpool_limits
 
 from saft.network import HIDDEN
+from saft.regression import regress
 
 WORDS, PARTS = (1, 2), (2, 3, 4)  # lengths of the n-grams: of words, and of characters
 BITS = 17  # 2^17 buckets for each of the two kinds
@@ -165,34 +164,13 @@ def weigh(counted: Any, rarity: np.ndarray) -> Any:
 def _fitted(
     rows: Any, answers: np.ndarray, n_classes: int, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (buckets, classes), offsets and log shares (classes,) of multinomial logistic regression.
-
-    mean of −log p(answer) + ‖weights‖² / (2 C n), by L-BFGS. (Scikit-learn's has the same objective, but importing it
-    takes as long as fitting.)
-    """
+    """Weights (buckets, classes), offsets and log shares (classes,) of the regression on these buckets."""
     weights = np.zeros((rows.shape[1], n_classes), dtype=np.float32)
     shares = (np.bincount(answers, minlength=n_classes) + 1) / (len(answers) + max(n_classes, 1))
     if n_classes < 2:
         return weights, np.zeros(n_classes, np.float32), np.log(shares).astype(np.float32)
-    used, turned, number = _as_tensor(rows[:, columns]), _as_tensor(rows[:, columns].T.tocsr()), len(answers)
-
-    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        both = flat.reshape(-1, n_classes)
-        inner, offsets = both[:-1].astype(np.float32), both[-1]
-        logs = log_softmax((used @ torch.from_numpy(inner)).numpy() + offsets, axis=1)
-        errors = np.exp(logs)
-        errors[np.arange(number), answers] -= 1
-        pulled = both[:-1] / (STRENGTH * number)
-        blamed = (turned @ torch.from_numpy(errors.astype(np.float32))).numpy()
-        gradient = np.vstack([blamed / number + pulled, errors.mean(axis=0)])
-        loss = -logs[np.arange(number), answers].mean() + (both[:-1] * pulled).sum() / 2
-        return float(loss), gradient.ravel().astype(np.float64)
-
-    start = np.zeros((len(columns) + 1) * n_classes)
-    # Vectors this short gain nothing from a BLAS of several threads, and lose much where these wait for each other.
-    with threadpool_limits(1, "blas"):
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    solved = found.x.reshape(-1, n_classes).astype(np.float32)
+    used, turned = _as_tensor(rows[:, columns]), _as_tensor(rows[:, columns].T.tocsr())
+    solved = regress(used, turned, answers, np.zeros((len(columns) + 1, n_classes)), STRENGTH, STEPS)
     weights[columns] = solved[:-1]
     return weights, solved[-1], np.log(shares).astype(np.float32)
 

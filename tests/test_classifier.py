@@ -9,10 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from scipy.special import log_softmax
 
 import saft
 from saft import SaftClassifier
+from saft.assembly import STRENGTH, Assembly
 from saft.classifier import known_rows
+from saft.settings import Settings
 
 N = 400
 
@@ -48,6 +51,31 @@ def test_predict_gives_the_rows_as_they_came_with_prediction_and_probabilities(n
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(probabilities, fitted.predict_proba(rows), atol=1e-6)
     assert table["prediction"].to_list() == [fitted.classes_[int(place)] for place in probabilities.argmax(axis=1)]
+
+
+@pytest.mark.parametrize("changes", [{}, {"phrases": False}, {"labels": False}, {"fusion": "none"}])
+def test_before_training_the_answer_is_the_best_that_hints_give_alone(network, parts, tiny_settings, changes):
+    assembly = Assembly.fresh(Settings.of(tiny_settings | changes), network.showing(parts.train))
+    feed, head = assembly.feed(), assembly.model.head
+    rows, hints = feed.hints_in_training(N)
+    weights, offsets = (part.detach().double().numpy() for part in (head.weight[:, -hints.shape[1] :].T, head.bias))
+    seen = next(feed.prediction_passes(parts.test))
+    batch = feed.batch(seen.batches[0], seen)
+    expected = batch.hints[batch.targets].numpy() @ weights + offsets
+    np.testing.assert_allclose(assembly.model(batch).logits.detach(), expected, atol=1e-5)
+
+    clues = feed.inputs.clues.shape[1]
+    straight_on = np.vstack([np.zeros((hints.shape[1] - clues, 3)), np.eye(3)[:clues]])
+
+    def loss(weights: np.ndarray, offsets: np.ndarray) -> float:
+        logs = log_softmax(hints @ weights + offsets, axis=1)
+        pulled = ((weights - straight_on) ** 2).sum() / (2 * STRENGTH * len(rows))
+        return -logs[np.arange(len(rows)), network.labels[rows]].mean() + pulled
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        moved = weights + rng.normal(scale=0.03, size=weights.shape), offsets + rng.normal(scale=0.03, size=3)
+        assert loss(*moved) > loss(weights, offsets)
 
 
 def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings):

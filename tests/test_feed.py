@@ -95,6 +95,25 @@ def test_hidden_labels_never_occur_anywhere(network, inputs, rows):
         assert (seen.labels[hidden] == HIDDEN).all()
 
 
+def test_hints_for_the_head_are_those_that_training_shows(network, inputs, rows):
+    feed = fed(network, inputs, rows)
+    chosen, hints = feed.hints_in_training(N)
+    assert sorted(chosen) == sorted(rows)
+    dealt = np.array_split(chosen, 5)  # a fifth is hidden at a time
+    for targets, shown in zip(dealt, np.array_split(hints, 5), strict=True):
+        seen = next(fed(network, inputs, np.setdiff1d(rows, targets)).prediction_passes(targets))
+        batch = feed.batch(targets, seen)
+        np.testing.assert_array_equal(batch.hints[batch.targets].numpy(), shown)
+
+
+@pytest.mark.parametrize("changes", [{}, {"labels": False}])
+def test_few_rows_of_many_are_chosen_from_all_over_for_the_head(network, inputs, rows, changes):
+    chosen, hints = fed(network, inputs, rows, **changes).hints_in_training(40)
+    assert len(set(chosen)) == len(chosen) == len(hints) == 40
+    assert set(chosen) <= set(rows)
+    assert chosen.min() < N // 4 < 3 * N // 4 < chosen.max()
+
+
 @pytest.mark.parametrize("changes", [{}, {"labels": False}, {"hidden_share": 1.0}, {"full_batch": True}])
 def test_every_row_is_a_target_once_in_an_epoch_and_in_a_prediction(network, inputs, rows, changes):
     feed = fed(network, inputs, rows, memory=not changes.get("full_batch"), **changes)

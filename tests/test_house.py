@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = [
     "errors", "settings", "writing", "coding", "columns", "times", "diagnosis", "files", "summary", "picture",
     "network", "attributes", "reading", "joining", "splits", "metrics", "report", "marketplace_texts", "marketplace",
-    "backbones", "tokens", "nodes", "known_labels", "phrases",
+    "backbones", "tokens", "nodes", "known_labels", "regression", "phrases",
     "structure.bipartite", "structure.solvers", "structure.interface", "structure.distance", "structure.centrality",
     "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "structure.record",
     "sampling", "inputs",

@@ -19,6 +19,7 @@ start: before training has taught it to, the token of a user says little of them
 
 Label-aware messages: the visible label of an interaction is added to what it passes on, and what all visible labels
 around an interaction say is one more token for the proxy and one more input to the head. So is what its phrases say.
+The head starts from the best answer that these hints give alone; words and messages add to it.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class SaftModel(InteractionModel):
         super().__init__(language, settings, sizes)
         width = language.width
         self.fused = settings.fusion != "none"
-        hints = sizes.clues + (KnownLabels.width(sizes.n_classes) if settings.labels else 0)
+        hints = self.hints = sizes.clues + (KnownLabels.width(sizes.n_classes) if settings.labels else 0)
         if self.fused:
             if language.n_layers < 2:
                 raise InputError("Fusing words and graph needs at least 2 layers of the encoder: layers=2 or more.")
@@ -114,8 +115,13 @@ class SaftModel(InteractionModel):
         wide = 2 * width if settings.readout == "concat" and self.fused else width
         self.dropout = nn.Dropout(settings.dropout)
         self.head = nn.Linear(wide + hints, sizes.n_classes)
-        if sizes.clues:  # what phrases say is an answer already
-            nn.init.eye_(self.head.weight[:, -sizes.clues :])
+
+    def answer_by_hints(self, solved: Tensor) -> None:
+        """Let the head start from this answer: (hints + 1, classes) weights of the hints and, last, offsets."""
+        with torch.no_grad():
+            self.head.weight.zero_()
+            self.head.weight[:, -self.hints :] = solved[:-1].T
+            self.head.bias.copy_(solved[-1])
 
     def _make_tokens(self, width: int, sizes: Sizes, hints: int) -> None:
         settings, normalise = self.settings, self.settings.fusion == "residual"
