@@ -5,7 +5,8 @@
 h_u and h_i are histograms of the known labels of the user's and of the item's other interactions: per class the log of
 its share against the share overall, and the log of how many there are. Only labels of training rows count, never an
 interaction's own; in training a fifth of the rows is predicted at a time with all of their labels hidden, so that
-training looks like prediction. No messages, no structure: what a method with a graph has to beat.
+training looks like prediction. The head starts from the best answer that the histograms give alone. No messages, no
+structure: what a method with a graph has to beat.
 """
 
 from __future__ import annotations
