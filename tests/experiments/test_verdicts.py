@@ -66,16 +66,16 @@ def test_pairs_are_made_of_seeds_that_both_have():
 )
 def test_a_part_helps_where_it_brings_more_than_its_splits_differ(without, expected, tmp_path):
     seeds = len(without)
-    scores = {"gau_full": [(70.0, 70.0), (71.0, 72.0)][:seeds], "gau_without_labels": without}
+    scores = {"gau_full": [(70.0, 70.0), (71.0, 72.0)][:seeds], "gau_without_distance": without}
     lines = what_parts_bring(of(tmp_path, "ablation", "rotten_tomatoes", scores))
-    assert [line[0] for line in lines] == ["SAFT (GAU), without known labels"]
+    assert [line[0] for line in lines] == ["SAFT (GAU), without distance"]
     assert lines[0][-1] == expected
 
 
 def test_a_part_that_helps_on_one_network_of_two_is_said_to_help_there(tmp_path):
     whole = [(70.0, 70.0), (71.0, 72.0)]
     for network, without in (("rotten_tomatoes", [(60.0, 60.0)] * 2), ("rent_the_runway_fit", whole)):
-        one = of(tmp_path, "ablation", network, {"gau_full": whole, "gau_without_phrases": without})
+        one = of(tmp_path, "ablation", network, {"gau_full": whole, "gau_without_centrality": without})
     (found,) = what_parts_bring(one)
     assert found[1] == "+0.00 ± 0.00 / +0.00 ± 0.00"
     assert found[2] == "+10.50 ± 0.71 / +11.00 ± 1.41"
