@@ -22,7 +22,7 @@ def regress(
 
     Args:
         rows: (rows, columns), sparse or dense.
-        turned: the same transposed; sparse products take torch half the time if it is stored so.
+        turned: the same transposed, and stored so: sparse products with it would turn it in every step.
         answers: (rows,) the class of each.
         start: (columns + 1, classes) where the solver starts, and what weights are pulled to.
         strength: C, how little they are pulled.
