@@ -26,6 +26,7 @@ from saft.network import TextualInteractionNetwork
 from saft.nodes import Attributes
 from saft.phrases import Phrases
 from saft.settings import Settings
+from saft.writing import is_half_written
 
 if TYPE_CHECKING:
     from saft.model.language import LanguageModel
@@ -76,7 +77,10 @@ def refuse_foreign(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a model needs a folder.")
     if folder.is_dir() and not is_model(folder):
-        others = [entry.name for entry in folder.iterdir() if entry.name != CHECKPOINT]
+        checkpoint = folder / CHECKPOINT
+        others = [
+            entry.name for entry in folder.iterdir() if entry != checkpoint and not is_half_written(entry, checkpoint)
+        ]
         if others:
             raise InputError(f"{folder} holds something else ({others[0]} …): choose a new folder for the model.")
 

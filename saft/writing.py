@@ -19,14 +19,15 @@ TABLE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path beside ``path``; what was written there takes its place when the block ends without an error.
 
-    A crash, a full disk or Ctrl-C leaves the old file as it was and nothing half-written beside it.
+    A crash, a full disk or Ctrl-C leaves the old file as it was and nothing half-written beside it; a process that is
+    killed may leave what :func:`is_half_written` tells.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file in it.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path), suffix=path.suffix)
     except OSError as error:
         raise InputError(f"Cannot write {path}: {error.strerror}.") from error
     os.close(handle)
@@ -36,6 +37,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def is_half_written(entry: Path, path: Path) -> bool:
+    """Whether ``entry`` is what was left by a process that was killed while it wrote ``path``."""
+    return entry.name.startswith(_prefix(path)) and entry.suffix == path.suffix
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.stem}-"
 
 
 def _umask() -> int:

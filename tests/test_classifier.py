@@ -16,6 +16,8 @@ from saft import SaftClassifier
 from saft.assembly import STRENGTH, Assembly
 from saft.classifier import known_rows
 from saft.settings import Settings
+from saft.storage import CHECKPOINT
+from saft.writing import replacing
 
 N = 400
 
@@ -294,6 +296,17 @@ def test_incomplete_mixed_up_and_newer_model_folders_are_refused(fitted, tmp_pat
     (folder / "model.json").unlink()
     with pytest.raises(saft.InputError, match="holds no model"):
         saft.load(folder)
+
+
+def test_what_a_killed_training_left_half_written_does_not_keep_its_folder_from_the_model(fitted, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    with replacing(folder / CHECKPOINT) as left:
+        pass
+    (folder / CHECKPOINT).rename(left)  # as if the writer had been killed before its last step
+    fitted.save(folder)
+    assert not left.exists()
+    assert saft.load(folder).settings == fitted.settings
 
 
 def test_saving_replaces_a_model_but_nothing_else(fitted, tmp_path):
