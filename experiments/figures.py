@@ -90,10 +90,10 @@ def _bars(axes: Any, one: Measured) -> None:
     rows, networks = list(one.table.rows), one.networks
     height = 0.8 / len(networks)
     for number, network in enumerate(networks):
-        cells = [list(one.values(network, row.name, "seconds_per_epoch").values()) for row in rows]
-        places = np.arange(len(rows)) + (number - (len(networks) - 1) / 2) * height
+        seconds = one.means(network, "seconds_per_epoch")
+        there = np.array([place for place, row in enumerate(rows) if row.name in seconds])  # no bar is not zero seconds
         bars = axes.barh(
-            places, [np.mean(cell) if cell else 0 for cell in cells], height,
+            there + (number - (len(networks) - 1) / 2) * height, list(seconds.values()), height,
             color=(BLUE, ORANGE)[number % 2], label=network.replace("_", " "),
         )  # fmt: skip
         axes.bar_label(bars, fmt="%.0f", padding=3, fontsize=8)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import saft
-from experiments import report
+from experiments import figures, report
 from experiments.measured import measured
 from experiments.results import append
 from experiments.tables import read_table
@@ -54,6 +55,22 @@ def test_everything_is_written_with_its_figures_and_the_readme_is_changed_betwee
     for path in drawn:
         assert f"(results/{path.name})" in text
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_that_was_not_made_has_no_bar_in_the_figure_of_times(folder):
+    table = read_table("classification_small")
+    for run in table.runs():
+        if run.key in {
+            ("rotten_tomatoes", "saft", 1),
+            ("rotten_tomatoes", "bert", 1),
+            ("musical_instruments", "saft", 1),
+        }:
+            append(table.name, line(run, 77.0), folder)
+    axes = Figure().add_subplot()
+    figures._bars(axes, measured(read_table("training_time"), folder))
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 2.0, 2.0]
+    first, last = (bar.get_y() + bar.get_height() / 2 for bar in axes.patches[1:])  # rotten tomatoes: BERT, SAFT
+    assert last - first == pytest.approx(4)  # SAFT stays at its own name
 
 
 def test_a_readme_without_a_place_for_results_is_an_error():
