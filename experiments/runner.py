@@ -21,6 +21,7 @@ from experiments.tables import Run, Table
 from saft.errors import InputError, did_you_mean
 
 LAST_WORDS = 400  # characters of what a run that died said on standard error
+STOPPED = (-signal.SIGTERM, -signal.SIGINT)  # exit codes of a run that somebody ended: it did not fail
 
 
 def missing(table: Table, folder: Path = FOLDER, again: bool = False) -> list[Run]:
@@ -113,6 +114,8 @@ def run_one(
         running.discard(child)
         said.seek(0)
         last = said.read().strip()
+    if child.returncode in STOPPED:
+        raise KeyboardInterrupt
     if child.returncode == 0 and measured:
         return {**facts, **measured, "status": DONE}
     nothing = dict.fromkeys(("macro_f1", "micro_f1", "valid_macro_f1", "seconds", "peak_memory_mb", "settings"))

@@ -68,19 +68,34 @@ def test_a_person_sees_what_was_done_and_what_failed(data, tmp_path, capsys):
     assert "2 of 2: nowhere, goodreads_poetry, seed 0 failed: " in said
 
 
-def test_a_run_whose_process_is_killed_is_recorded_as_failed(data, monkeypatch):
+@pytest.fixture
+def ended_by(monkeypatch):
+    """Gives every run's process a signal that ends it at once."""
     import experiments.runner
 
-    killed = ["import os, signal", "os.kill(os.getpid(), signal.SIGKILL)"]
     real = experiments.runner.subprocess.Popen
-    monkeypatch.setattr(
-        experiments.runner.subprocess,
-        "Popen",
-        lambda command, **more: real([command[0], "-c", "; ".join(killed)], **more),
-    )
+
+    def end(name):
+        killed = f"import os, signal; os.kill(os.getpid(), signal.{name})"
+        monkeypatch.setattr(
+            experiments.runner.subprocess, "Popen", lambda command, **more: real([command[0], "-c", killed], **more)
+        )
+
+    return end
+
+
+def test_a_run_whose_process_is_killed_is_recorded_as_failed(data, ended_by):
+    ended_by("SIGKILL")
     result = run_one(next(table(TFIDF).runs()), data)
     assert result["status"] == "failed"
     assert result["reason"].startswith("ended by SIGKILL")
+
+
+def test_a_run_that_somebody_ended_did_not_fail_and_the_table_stops_with_it(data, tmp_path, ended_by):
+    ended_by("SIGTERM")
+    with pytest.raises(KeyboardInterrupt):
+        list(run_all(list(table(TFIDF).runs()), data, tmp_path))
+    assert read_results("mine", tmp_path) == []
 
 
 @pytest.mark.slow
