@@ -147,9 +147,9 @@ def predict_rivals_way(settings: Settings, network: TextualInteractionNetwork, t
 
 
 class PlainText:
-    """A sequence classifier of ``transformers`` in a loop as its tutorials have it."""
+    """A sequence classifier of ``transformers`` in a loop as its tutorials have it, on this many texts of a network."""
 
-    def __init__(self, encoder: str, layers: int, network: TextualInteractionNetwork) -> None:
+    def __init__(self, encoder: str, layers: int, network: TextualInteractionNetwork, number: int) -> None:
         from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
         from transformers.utils import logging
 
@@ -160,45 +160,41 @@ class PlainText:
             find_backbone(encoder), num_hidden_layers=layers, num_labels=network.n_classes
         )
         self.model.get_input_embeddings().requires_grad_(False)
-        texts = tokenizer(network.texts.to_list(), truncation=True, max_length=rivals_way.PADDED_TO)
+        some = network.take(np.random.default_rng(0).permutation(len(network))[:number])
+        texts = tokenizer(some.texts.to_list(), truncation=True, max_length=rivals_way.PADDED_TO)
         self.examples = [
             {"input_ids": ids, "attention_mask": mask, "labels": int(label)}
-            for ids, mask, label in zip(texts["input_ids"], texts["attention_mask"], network.labels, strict=True)
+            for ids, mask, label in zip(texts["input_ids"], texts["attention_mask"], some.labels, strict=True)
         ]
         self.collate: Callable[[list[Any]], Any] = DataCollatorWithPadding(tokenizer)
 
-    def train(self, targets: int) -> float:
-        """Seconds per target, over this many."""
+    def train(self) -> float:
+        """Seconds per text."""
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         optimiser = torch.optim.AdamW(trained, lr=1e-4, fused=True)
-        order = np.random.default_rng(0).permutation(len(self.examples))
         self.model.train()
 
-        def step(rows: np.ndarray) -> None:
-            self.model(**self.collate([self.examples[row] for row in rows])).loss.backward()
+        def step(batch: Any) -> None:
+            self.model(**batch).loss.backward()
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimiser.step()
             optimiser.zero_grad()
 
-        return _timed(step, order[:targets], PLAIN_BATCH)
+        return self._timed(step)
 
     @torch.inference_mode()
-    def predict(self, targets: int) -> float:
+    def predict(self) -> float:
+        """Seconds per text."""
         self.model.train(False)
-        return _timed(
-            lambda rows: self.model(**self.collate([self.examples[row] for row in rows])).logits,
-            np.arange(min(targets, len(self.examples))),
-            PLAIN_BATCH,
-        )
+        return self._timed(lambda batch: self.model(**batch).logits)
 
-
-def _timed(work: Callable[[np.ndarray], object], rows: np.ndarray, size: int) -> float:
-    """Seconds per row, after a first batch that does not count."""
-    work(rows[:size])
-    began = time.perf_counter()
-    for first in range(0, len(rows), size):
-        work(rows[first : first + size])
-    return (time.perf_counter() - began) / len(rows)
+    def _timed(self, work: Callable[[Any], object]) -> float:
+        """Seconds per text, after a first batch that does not count."""
+        work(self.collate(self.examples[:PLAIN_BATCH]))
+        began = time.perf_counter()
+        for first in range(0, len(self.examples), PLAIN_BATCH):
+            work(self.collate(self.examples[first : first + PLAIN_BATCH]))
+        return (time.perf_counter() - began) / len(self.examples)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: 
     network = network_called(network_name)
     with encoder_called(encoder_name) as (encoder, layers):
         if competitor == "plain":
-            return PlainText(encoder, layers, network).predict(10 * targets)
+            return PlainText(encoder, layers, network, 10 * targets).predict()
         if competitor == "rivals":
             return predict_rivals_way(settings_of(encoder, layers, neighbours), network, targets)
         return predict_saft(saft_settings(encoder, layers, neighbours), network)

@@ -85,7 +85,7 @@ def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: 
     network = network_called(network_name)
     with encoder_called(encoder_name) as (encoder, layers):
         if competitor == "plain":
-            return PlainText(encoder, layers, network).train(4 * targets)
+            return PlainText(encoder, layers, network, 4 * targets).train()
         if competitor == "rivals":
             return train_rivals_way(settings_of(encoder, layers, neighbours), network, targets)
         without = {"user_messages": False, "item_messages": False, "distance": "none", "centrality": "none"}

@@ -88,10 +88,10 @@ def test_every_interaction_of_a_known_network_is_read_once_to_predict_it(tiny_se
 def test_every_competitor_trains_and_predicts(tiny_encoder):
     network = saft.demo_network(200)
     ours, theirs = saft_settings(tiny_encoder, 0, 2, epochs=1), rivals_way.settings_of(tiny_encoder, 0, 2)
-    plain = PlainText(tiny_encoder, 3, network)
+    plain = PlainText(tiny_encoder, 3, network, 64)
     costs = [
         train_saft(ours, network), predict_saft(ours, network), train_rivals_way(theirs, network, 50),
-        predict_rivals_way(theirs, network, 50), plain.train(64), plain.predict(64),
+        predict_rivals_way(theirs, network, 50), plain.train(), plain.predict(),
     ]  # fmt: skip
     assert min(costs) > 0
 
@@ -113,10 +113,21 @@ def test_scaling_measures_every_stage(tmp_path, monkeypatch):
     saft.demo_network(300).to_frame().write_csv(tmp_path / "network.csv")
     measured = scaling.measure(tmp_path / "network.csv")
     assert all(measured[stage] > 0 for stage in scaling.STAGES)
+    assert 0 < measured["per_target"] < measured["train"] / 100
     assert measured["peak_mb"] >= measured["training_mb"] > 100
     monkeypatch.setattr(scaling, "PICTURE", tmp_path / "scaling.png")
     scaling._draw({300: measured, 3000: measured})
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_a_training_that_is_too_long_to_repeat_is_compared_with_the_others_on_the_same_network():
+    sizes = {"tiny": (300, 25)}
+    rivals, text = scaling.against_others("training", sizes, 300, own=1e-6, promised=(6, 0.5))
+    assert rivals.name == "training, tiny, 300 interactions, b=5: speed against the rivals' way"
+    assert text.name == "training, tiny, 300 interactions, b=5: speed against the text alone"
+    assert rivals.value > text.value > 1  # nobody trains on a text in a microsecond
+    assert (rivals.target, text.target) == (">= 6", ">= 0.5")
 
 
 def test_competitors_are_measured_in_processes_of_their_own(tmp_path):
