@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from experiments.provenance import commit, versions
@@ -69,14 +70,25 @@ def run_all(
     """
     children: set[subprocess.Popen[str]] = set()
     threads = max((os.cpu_count() or 1) // jobs, 1)
+    stopped = Event()
+
+    def run_unless_stopped(run: Run) -> Result:
+        try:
+            if stopped.is_set():
+                raise KeyboardInterrupt
+            return run_one(run, data, partial(hear, run), threads, children)
+        except KeyboardInterrupt:
+            stopped.set()  # before this thread takes the next run
+            raise
+
     with ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run_one, run, data, partial(hear, run), threads, children): run for run in runs}
+        futures = {pool.submit(run_unless_stopped, run): run for run in runs}
         try:
             for future in as_completed(futures):
                 append(futures[future].table, future.result(), folder)
                 yield futures[future], future.result()
         except BaseException:  # Ctrl-C, say: leave nothing running
-            pool.shutdown(wait=False, cancel_futures=True)
+            stopped.set()
             for child in tuple(children):
                 child.kill()
             raise

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.measured import SCORES, Measured
 
 OURS = ("saft", "saft_lga", "saft_gau")
+ENOUGH = 3  # splits to say whether a difference is more than chance; two may differ by nothing at all
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Difference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether the first is ahead by more than the seeds differ; one seed cannot tell."""
-        return self.seeds > 1 and self.mean > self.spread
+        """Whether the first is ahead by more than the seeds differ; few seeds cannot tell."""
+        return self.seeds >= ENOUGH and self.mean > self.spread
 
     def __str__(self) -> str:
         sign = "+" if self.mean >= 0 else "−"
@@ -86,8 +87,8 @@ def what_parts_bring(one: Measured) -> list[list[str]]:
 
 
 def _what_it_brings(lost: dict[str, list[Difference]]) -> str:
-    if all(pair[0].seeds < 2 for pair in lost.values()):
-        return "one split cannot tell"
+    if any(pair[0].seeds < ENOUGH for pair in lost.values()):
+        return "too few splits to tell"
     where = [network for network, pair in lost.items() if any(found.stands_out for found in pair)]
     if not where:
         return "brings nothing here"

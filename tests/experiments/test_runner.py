@@ -70,16 +70,22 @@ def test_a_person_sees_what_was_done_and_what_failed(data, tmp_path, capsys):
 
 @pytest.fixture
 def ended_by(monkeypatch):
-    """Gives every run's process a signal that ends it at once."""
+    """Gives every run's process a signal that ends it at once; the commands that were started."""
     import experiments.runner
 
-    real = experiments.runner.subprocess.Popen
+    real, started = experiments.runner.subprocess.Popen, []
 
     def end(name):
         killed = f"import os, signal; os.kill(os.getpid(), signal.{name})"
-        monkeypatch.setattr(
-            experiments.runner.subprocess, "Popen", lambda command, **more: real([command[0], "-c", killed], **more)
-        )
+
+        def start(command, **more):
+            if "experiments" not in command:  # git is asked for the commit
+                return real(command, **more)
+            started.append(command)
+            return real([command[0], "-c", killed], **more)
+
+        monkeypatch.setattr(experiments.runner.subprocess, "Popen", start)
+        return started
 
     return end
 
@@ -92,10 +98,11 @@ def test_a_run_whose_process_is_killed_is_recorded_as_failed(data, ended_by):
 
 
 def test_a_run_that_somebody_ended_did_not_fail_and_the_table_stops_with_it(data, tmp_path, ended_by):
-    ended_by("SIGTERM")
+    started = ended_by("SIGTERM")
     with pytest.raises(KeyboardInterrupt):
-        list(run_all(list(table(TFIDF).runs()), data, tmp_path))
+        list(run_all(list(table(TFIDF, seeds=range(5)).runs()), data, tmp_path))
     assert read_results("mine", tmp_path) == []
+    assert len(started) == 1  # and no other run is begun
 
 
 @pytest.mark.slow

@@ -54,29 +54,30 @@ def test_pairs_are_made_of_seeds_that_both_have():
     assert paired({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) == Difference(1.0, 0.0, 0.0, 2)
 
 
+WHOLE = [(70.0, 70.0), (71.0, 72.0), (72.0, 71.0)]
+
+
 @pytest.mark.parametrize(
     ("without", "expected"),
     [
-        ([(68.0, 70.0), (69.0, 72.0)], "helps"),  # 2 ± 0 in Macro-F1
-        ([(70.0, 68.0), (71.0, 70.0)], "helps"),  # in Micro-F1 only
-        ([(68.0, 71.0), (73.0, 70.0)], "brings nothing here"),  # 0 ± 2.8: now this, now that
-        ([(72.0, 71.0), (73.0, 74.0)], "brings nothing here"),  # better without
-        ([(60.0, 60.0)], "one split cannot tell"),
+        ([(68.0, 70.0), (69.0, 72.0), (70.0, 71.0)], "helps"),  # 2 ± 0 in Macro-F1
+        ([(70.0, 68.0), (71.0, 70.0), (72.0, 69.0)], "helps"),  # in Micro-F1 only
+        ([(68.0, 71.0), (73.0, 70.0), (72.0, 71.0)], "brings nothing here"),  # 0 ± 2: now this, now that
+        ([(72.0, 71.0), (73.0, 74.0), (74.0, 73.0)], "brings nothing here"),  # better without
+        ([(60.0, 60.0), (60.0, 60.0)], "too few splits to tell"),
     ],
 )
 def test_a_part_helps_where_it_brings_more_than_its_splits_differ(without, expected, tmp_path):
-    seeds = len(without)
-    scores = {"gau_full": [(70.0, 70.0), (71.0, 72.0)][:seeds], "gau_without_distance": without}
+    scores = {"gau_full": WHOLE, "gau_without_distance": without}
     lines = what_parts_bring(of(tmp_path, "ablation", "rotten_tomatoes", scores))
     assert [line[0] for line in lines] == ["SAFT (GAU), without distance"]
     assert lines[0][-1] == expected
 
 
 def test_a_part_that_helps_on_one_network_of_two_is_said_to_help_there(tmp_path):
-    whole = [(70.0, 70.0), (71.0, 72.0)]
-    for network, without in (("rotten_tomatoes", [(60.0, 60.0)] * 2), ("rent_the_runway_fit", whole)):
-        one = of(tmp_path, "ablation", network, {"gau_full": whole, "gau_without_centrality": without})
+    for network, without in (("rotten_tomatoes", [(60.0, 60.0)] * 3), ("rent_the_runway_fit", WHOLE)):
+        one = of(tmp_path, "ablation", network, {"gau_full": WHOLE, "gau_without_centrality": without})
     (found,) = what_parts_bring(one)
     assert found[1] == "+0.00 ± 0.00 / +0.00 ± 0.00"
-    assert found[2] == "+10.50 ± 0.71 / +11.00 ± 1.41"
+    assert found[2] == "+11.00 ± 1.00 / +11.00 ± 1.00"
     assert found[-1] == "helps on rotten_tomatoes"
