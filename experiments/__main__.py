@@ -39,7 +39,9 @@ def _numbers(given: str) -> list[int]:
 
 @app.command()
 def run(
-    table: Annotated[str, typer.Argument(help="A file of experiments/tables, without .toml; or all.")],
+    tables: Annotated[
+        list[str], typer.Argument(metavar="TABLE...", help="Files of experiments/tables, without .toml; or all.")
+    ],
     only: Annotated[str, typer.Option(help="Rows, separated by commas.")] = "",
     datasets: Annotated[str, typer.Option(help="Networks, separated by commas.")] = "",
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "",
@@ -47,18 +49,19 @@ def run(
     jobs: Annotated[int, typer.Option(help="Runs at the same time; they share the cores.", min=1)] = 1,
     data: Data = HERE,
 ) -> None:
-    """Run what is missing of a table; finished runs are skipped, an interrupted table goes on where it stopped."""
+    """Run what is missing of tables; finished runs are skipped, an interrupted table goes on where it stopped."""
     from experiments.progress import run_with_progress
     from experiments.runner import chosen, missing
     from experiments.tables import names, read_table
 
-    for name in names() if table == "all" else [table]:
-        plan = read_table(name)
-        wanted = chosen(list(plan.runs()), _names(only), _names(datasets), _numbers(seeds))
-        left = {one.key for one in missing(plan, again=again)}
-        runs = _that_have_data([one for one in wanted if one.key in left], data)
-        say(f"{plan.title}: {len(runs)} runs to do, {len(wanted) - len(runs)} done or without data.")
-        run_with_progress(runs, data, jobs=jobs)
+    plans = [read_table(name) for name in (names() if "all" in tables else dict.fromkeys(tables))]
+    wanted = chosen([one for plan in plans for one in plan.runs()], _names(only), _names(datasets), _numbers(seeds))
+    left = {(plan.name, *one.key) for plan in plans for one in missing(plan, again=again)}
+    runs = _that_have_data([one for one in wanted if (one.table, *one.key) in left], data)
+    for plan in plans:
+        asked, to_do = (sum(one.table == plan.name for one in some) for some in (wanted, runs))
+        say(f"{plan.title}: {to_do} runs to do, {asked - to_do} done or without data.")
+    run_with_progress(runs, data, jobs=jobs)
 
 
 def _that_have_data(runs: list[Run], data: Path) -> list[Run]:

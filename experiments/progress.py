@@ -20,7 +20,8 @@ def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jo
 
     if not runs:
         return
-    taken = seconds_by_row(read_results(runs[0].table, folder))
+    tables = {run.table: read_results(run.table, folder) for run in runs}
+    taken = {(table, row): mean for table, results in tables.items() for row, mean in seconds_by_row(results).items()}
     began, ahead = time.perf_counter(), list(runs)
     with Console(stderr=True).status("") as status:
 
@@ -34,15 +35,15 @@ def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jo
         for run, result in run_all(runs, data, folder, hear, jobs):
             ahead.remove(run)
             if result["status"] == DONE:
-                taken.setdefault(run.row.name, result["seconds"])
+                taken.setdefault((run.table, run.row.name), result["seconds"])
             place = f"{len(runs) - len(ahead)} of {len(runs)}"
             say(_line(run, result, place, seconds_left(ahead, taken, jobs)))
 
 
-def seconds_left(runs: Sequence[Run], taken: dict[str, float], jobs: int = 1) -> float:
-    """By what rows of the same name took; where there is none, by what rows took on average."""
+def seconds_left(runs: Sequence[Run], taken: dict[tuple[str, str], float], jobs: int = 1) -> float:
+    """By what the same row of the same table took; where it never ran, by what rows took on average."""
     usual = sum(taken.values()) / len(taken) if taken else UNKNOWN
-    return sum(taken.get(run.row.name, usual) for run in runs) / jobs
+    return sum(taken.get((run.table, run.row.name), usual) for run in runs) / jobs
 
 
 def _line(run: Run, result: Result, place: str, left: float) -> str:

@@ -43,3 +43,12 @@ def test_networks_that_are_not_there_are_left_out_and_told(tmp_path):
     assert said.returncode == 0
     assert "left out: rent_the_runway_fit, rotten_tomatoes" in said.stderr.replace("\n", " ")
     assert "0 runs to do" in said.stderr
+
+
+def test_several_tables_can_be_asked_for_at_once(tmp_path):
+    said = call(
+        "run", "distance", "sampling", "--only", "node2vec,centrality", "--again", "--data", str(tmp_path)
+    ).stderr
+    assert "Alternatives to the distance embedding: 0 runs to do, 3 done or without data." in said
+    assert "Which neighbours are drawn: 0 runs to do, 3 done or without data." in said
+    assert said.count("left out: rotten_tomatoes") == 1

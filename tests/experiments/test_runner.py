@@ -128,8 +128,9 @@ def test_rows_networks_and_seeds_can_be_chosen_and_unknown_ones_are_told():
 
 def test_the_time_left_goes_by_what_the_same_row_took_and_else_by_the_average():
     runs = list(table(TFIDF, BROKEN).runs())
-    assert seconds_left(runs, {"tfidf": 4.0}) == 8.0
-    assert seconds_left(runs, {"tfidf": 4.0, "nowhere": 10.0}) == 14.0
+    assert seconds_left(runs, {("mine", "tfidf"): 4.0}) == 8.0
+    assert seconds_left(runs, {("mine", "tfidf"): 4.0, ("mine", "nowhere"): 10.0}) == 14.0
+    assert seconds_left(runs, {("mine", "tfidf"): 4.0, ("other", "nowhere"): 10.0}) == 11.0  # another table's row
 
 
 def test_reasons_name_no_addresses():
