@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,29 +62,44 @@ def _dots(axes: Any, one: Measured, network: str, shown: list[Any]) -> None:
 
 
 def _lines(axes: Any, one: Measured, score: str, name: str) -> None:
-    """Measured in colour, published in grey, over the values of the sweep (the rows' titles)."""
+    """Every value of a sweep (a row's title) against the mean of all: networks differ by far more than values do.
+
+    Measured in colour, published in grey.
+    """
     titles = {row.name: row.title for row in one.table.rows}
     places = {row: place for place, row in enumerate(titles)}
     for number, (network, rows) in enumerate(one.table.published.items()):
-        values = [pair[0 if score == "macro_f1" else 1] for pair in rows.values()]
+        values = np.array([pair[0 if score == "macro_f1" else 1] for pair in rows.values()])
         axes.plot(
-            [places[row] for row in rows], values, STYLES[number % 4], color=GREY, markersize=3, linewidth=0.8,
-            label=f"{network.replace('_', ' ')}, published",
+            [places[row] for row in rows], values - values.mean(), STYLES[number % 4], color=GREY, markersize=3,
+            linewidth=0.8, label=f"{network.replace('_', ' ')}, published",
         )  # fmt: skip
     for number, network in enumerate(one.networks):
-        cells = {row: list(one.values(network, row, score).values()) for row in titles}
-        there = [row for row in titles if cells[row]]
-        spread = [np.std(cells[row], ddof=1) if len(cells[row]) > 1 else 0 for row in there]
+        there, deviations = from_the_mean({row: one.values(network, row, score) for row in titles})
+        if not deviations.size:
+            continue
+        spread = deviations.std(axis=1, ddof=1) if deviations.shape[1] > 1 else None
         axes.errorbar(
-            [places[row] for row in there], [np.mean(cells[row]) for row in there], yerr=spread, capsize=3,
+            [places[row] for row in there], deviations.mean(axis=1), yerr=spread, capsize=3,
             fmt=STYLES[number % 4], color=(ORANGE, BLUE)[number % 2], label=f"{network.replace('_', ' ')}, measured",
         )  # fmt: skip
     axes.set_xticks(range(len(titles)), list(titles.values()))
-    axes.set(xlabel=one.table.title, ylabel=f"{name}, per cent")
+    axes.set(xlabel=one.table.title, ylabel=f"{name}, points from the mean")
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.6)
     if score == "micro_f1":
         axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     _quiet(axes)
+
+
+def from_the_mean(values: Mapping[str, Mapping[int, float]]) -> tuple[list[str], np.ndarray]:
+    """The rows that were run, and row by seed how far each is from the mean of all rows on that split.
+
+    Only splits on which all those rows were run: what a split is good for would show as an effect of the row.
+    """
+    there = [row for row, seeds in values.items() if seeds]
+    seeds = sorted(set.intersection(*(set(values[row]) for row in there)))
+    scores = np.array([[values[row][seed] for seed in seeds] for row in there])
+    return there, scores - scores.mean(axis=0)
 
 
 def _bars(axes: Any, one: Measured) -> None:

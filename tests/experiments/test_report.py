@@ -73,6 +73,13 @@ def test_a_run_that_was_not_made_has_no_bar_in_the_figure_of_times(folder):
     assert last - first == pytest.approx(4)  # SAFT stays at its own name
 
 
+def test_a_sweep_is_drawn_as_points_from_the_mean_of_each_split():
+    values = {"0": {0: 70.0, 1: 80.0}, "1": {0: 72.0, 1: 84.0, 2: 90.0}, "2": {}}
+    rows, deviations = figures.from_the_mean(values)
+    assert rows == ["0", "1"]  # the third was not run, nor the first on the third split
+    assert deviations.tolist() == [[-1.0, -2.0], [1.0, 2.0]]
+
+
 def test_a_readme_without_a_place_for_results_is_an_error():
     with pytest.raises(saft.InputError, match=r"README\.md has no place for the results"):
         report.between_marks("nothing here", "new", "README.md")
