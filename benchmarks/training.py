@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import saft
 from benchmarks.competitors import (
@@ -36,6 +37,7 @@ def figures() -> Iterator[Figure]:
     for epochs in (3, 5):
         yield _read_per_target(epochs)
     yield _share_of_structure()
+    yield _frozen()
     for course in courses(SIZES):
         yield from _ratios(*course)
 
@@ -81,6 +83,13 @@ def _share_of_structure() -> Figure:
     return Figure("training, minilm6, b=5: share of structure, sampling and messages", share, "%", "<= 10")
 
 
+def _frozen() -> Figure:
+    """How much faster training is if the lower half of the encoder stays as it is."""
+    costs = compare("benchmarks.training", ["saft", "half_frozen"], ["minilm6", "600", "5", "0"], repeats=3)
+    name = "training, minilm6, b=5: speed with 3 layers frozen against all trained"
+    return Figure(name, costs["saft"].seconds / costs["half_frozen"].seconds, "×")
+
+
 def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, targets: int) -> float:
     network = network_called(network_name)
     with encoder_called(encoder_name) as (encoder, layers):
@@ -88,10 +97,12 @@ def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: 
             return PlainText(encoder, layers, network, 4 * targets).train()
         if competitor == "rivals":
             return train_rivals_way(settings_of(encoder, layers, neighbours), network, targets)
-        without = {"user_messages": False, "item_messages": False, "distance": "none", "centrality": "none"}
-        changes = without if competitor == "steps_alone" else {}
-        measure = train_saft if competitor == "saft" else step_saft
-        return measure(saft_settings(encoder, layers, neighbours, epochs=2, **changes), network)
+        changes: dict[str, dict[str, Any]] = {
+            "steps_alone": {"user_messages": False, "item_messages": False, "distance": "none", "centrality": "none"},
+            "half_frozen": {"frozen_layers": layers // 2},
+        }
+        settings = saft_settings(encoder, layers, neighbours, epochs=2, **changes.get(competitor, {}))
+        return (step_saft if competitor.startswith("steps") else train_saft)(settings, network)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import torch
 
 from saft.errors import InputError
 from saft.feed import Feed, Memory
+from saft.frozen_layers import FrozenLayers
 from saft.inputs import Inputs, Reader
 from saft.model.interaction_model import InteractionModel, Sizes
 from saft.model.language import LanguageModel
@@ -35,14 +36,17 @@ class Assembly:
     inputs: Inputs
     model: InteractionModel
     memory: Memory | None
+    frozen: FrozenLayers | None = None  # of the known network, while it is in memory; a loaded model reads tokens
 
     @classmethod
     def fresh(cls, settings: Settings, network: TextualInteractionNetwork, build: Build = SaftModel) -> Assembly:
         """An untrained model for this network, its weights drawn by the seed."""
         torch.manual_seed(settings.seed)
-        language = LanguageModel.load(settings.encoder, settings.layers or None)
+        language = LanguageModel.load(settings.encoder, settings.layers or None, settings.frozen_layers)
         reader = Reader(settings, load_tokenizer(settings.encoder)).learn(network)
         assembly = cls.of(settings, network, reader, language, build)
+        if language.frozen:
+            assembly.frozen = FrozenLayers.remembered(language, assembly.inputs.tokens)
         if isinstance(assembly.model, SaftModel) and assembly.model.hints:
             assembly.model.answer_by_hints(best_answer_by_hints(assembly.feed()))
         return assembly
@@ -69,11 +73,11 @@ class Assembly:
     def feed(self, network: TextualInteractionNetwork | None = None) -> Feed:
         """What the model is fed of this network: the known one, or one that begins with it."""
         network = network or self.network
-        inputs, memory = self.inputs, self.memory
+        inputs, memory, frozen = self.inputs, self.memory, self.frozen
         if len(network) > len(inputs):
-            inputs = self.reader.read(network, inputs)
+            inputs, frozen = self.reader.read(network, inputs), None
             memory = None if memory is None else memory.with_room(len(network))
-        return Feed(inputs, network.labels, network.n_classes, self.settings, memory)
+        return Feed(inputs, network.labels, network.n_classes, self.settings, memory, frozen=frozen)
 
 
 def best_answer_by_hints(feed: Feed) -> torch.Tensor:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saft.frozen_layers import FrozenLayers
 from saft.inputs import Inputs
 from saft.known_labels import KnownLabels
 from saft.model.batch import Batch, Nodes
@@ -116,6 +117,7 @@ class Feed:
         labels: of every interaction that may ever be seen; HIDDEN elsewhere. Validation and test labels stay outside.
         memory: where neighbours are remembered; None if they are to be read with every batch.
         alone: show no neighbours.
+        frozen: what the encoder's frozen layers say of the texts; None if they are read from their tokens.
         answers: what the loss compares with, if not the labels; e.g. (interactions, classes) for soft ones.
     """
 
@@ -128,10 +130,12 @@ class Feed:
         memory: Memory | None = None,
         alone: bool = False,
         answers: np.ndarray | None = None,
+        frozen: FrozenLayers | None = None,
     ) -> None:
         self.inputs, self.labels, self.n_classes = inputs, labels, n_classes
         self.answers = labels.astype(np.int64) if answers is None else answers
         self.settings, self.memory = settings, memory
+        self.texts: Tokens | FrozenLayers = frozen or inputs.tokens
         self.alone = alone or not settings.hears_neighbours
         self.n_users, self.n_items = inputs.n_users, inputs.n_items
         self._of_users = all_neighbours(inputs.users, self.n_users)
@@ -256,7 +260,7 @@ class Feed:
         shown = np.where(seen.labels[rows] == HIDDEN, self.n_classes, seen.labels[rows])
         hints = self._hints(read, seen)
         return Batch(
-            texts=padded_chunks(inputs.tokens, read),
+            texts=padded_chunks(self.texts, read),
             users=users,
             items=items,
             user_nodes=user_nodes,
@@ -287,10 +291,10 @@ class Feed:
         return {side: torch.from_numpy(np.isin(rows, speakers)) for side, speakers in sampled.items()}
 
 
-def padded_chunks(tokens: Tokens, rows: np.ndarray) -> list[tuple[Tensor, Tensor]]:
-    """(tokens, mask) of these rows, longest text first, chunk by chunk."""
-    chunks = cut_by_length(rows, tokens.lengths[rows])
-    return [(torch.from_numpy(ids), torch.from_numpy(mask)) for ids, mask in map(tokens.padded, chunks)]
+def padded_chunks(texts: Tokens | FrozenLayers, rows: np.ndarray) -> list[tuple[Tensor, Tensor]]:
+    """(tokens or their states, mask) of these rows, longest text first, chunk by chunk."""
+    chunks = cut_by_length(rows, texts.lengths[rows])
+    return [(torch.from_numpy(read), torch.from_numpy(mask)) for read, mask in map(texts.padded, chunks)]
 
 
 def cut_by_length(rows: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:

@@ -29,6 +29,9 @@ class Settings:
     # What is read
     encoder: str = _setting("minilm", "Pretrained encoder: minilm, a folder, or a name on the model hub.")
     layers: int = _setting(0, "Use only this many of the encoder's layers, from the first; 0 means all.")
+    frozen_layers: int = _setting(
+        0, "Leave this many of them, from the first, as they are; what they say of a text is computed once."
+    )
     max_length: int = _setting(128, "Tokens of each text that are read; the rest is cut off.", least=2)
     words: bool = _setting(True, "Read the words; without them, the graph alone decides.")
     phrases: bool = _setting(True, "Read n-grams of the whole text too, in any language, by a linear model.")
@@ -86,6 +89,8 @@ class Settings:
         if self.remember and self.fusion == "paper":
             # There a neighbour's state depends on its own neighbours, and on the labels it saw.
             raise InputError("remember=True needs fusion='residual'; with fusion='paper' neighbours are read again.")
+        if self.frozen_layers and self.train_words:
+            raise InputError("frozen_layers needs train_words=False: word vectors are below the first layer.")
         if self.fusion != "none" and getattr(self, self.sampling, "") == "none":
             raise InputError(f"sampling={self.sampling!r} needs the {self.sampling} embedding; it is 'none'.")
 

@@ -228,7 +228,7 @@ def _encoder(folder: Path, settings: Settings) -> LanguageModel:
     from saft.model.language import LanguageModel
 
     model = AutoModel.from_config(AutoConfig.from_pretrained(folder / ENCODER))  # type: ignore[no-untyped-call]
-    return LanguageModel(model, settings.layers or None)
+    return LanguageModel(model, settings.layers or None, settings.frozen_layers)
 
 
 def _digest(path: Path) -> str:

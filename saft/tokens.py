@@ -31,12 +31,17 @@ class Tokens:
 
     def padded(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(tokens, mask) of these texts, int64, as wide as the longest of them."""
-        lengths = self.starts[texts + 1] - self.starts[texts]
-        places = np.arange(lengths.max(initial=0))[None]
-        there = places < lengths[:, None]
+        places, there = self.places(texts)
         tokens = np.full(there.shape, self.padding, dtype=np.int64)
-        tokens[there] = self.flat[(self.starts[texts][:, None] + places)[there]]
+        tokens[there] = self.flat[places]
         return tokens, there.astype(np.int64)
+
+    def places(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where their tokens stand in ``flat``, one after the other, and in a padded matrix (texts, longest)."""
+        lengths = self.starts[texts + 1] - self.starts[texts]
+        columns = np.arange(lengths.max(initial=0))[None]
+        there = columns < lengths[:, None]
+        return (self.starts[texts][:, None] + columns)[there], there
 
     def with_text(self, texts: np.ndarray, tokens: np.ndarray) -> Tokens:
         """The same with these texts replaced by one and the same."""

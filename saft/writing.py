@@ -39,6 +39,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
         Path(temporary).unlink(missing_ok=True)
 
 
+def cache_folder() -> Path:
+    """Where to keep what can be computed again: what SAFT_CACHE names, or a folder of the user's."""
+    return Path(os.environ.get("SAFT_CACHE") or Path.home() / ".cache" / "saft")
+
+
 def is_half_written(entry: Path, path: Path) -> bool:
     """Whether ``entry`` is what was left by a process that was killed while it wrote ``path``."""
     return entry.name.startswith(_prefix(path)) and entry.suffix == path.suffix

@@ -96,9 +96,10 @@ def test_every_competitor_trains_and_predicts(tiny_encoder):
     assert min(costs) > 0
 
 
-@pytest.mark.parametrize("way", ["remembered", "reread", "rivals"])
-def test_accuracy_is_measured_of_every_way(tiny_encoder, way):
-    assert 0 < accuracy.measure(way, 0, 200, tiny_encoder, 2) <= 100
+@pytest.mark.parametrize("way", ["saft", "reread", "rivals", "half_frozen"])
+def test_accuracy_is_measured_of_every_way(tiny_encoder, way, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAFT_CACHE", str(tmp_path))
+    assert 0 < accuracy.measure(way, 0, 3, 200, tiny_encoder) <= 100
 
 
 def test_a_server_under_load_is_measured(tmp_path):

@@ -20,7 +20,7 @@ ORDER = [
     "structure.alternatives", "structure.landmarks", "structure.walks", "structure", "structure.record",
     "sampling", "inputs",
     "model.language", "model.interaction_attention", "model.batch", "model.interaction_model", "model.saft", "model",
-    "feed", "objective", "prediction", "training", "assembly", "storage", "classifier", "evaluation",
+    "frozen_layers", "feed", "objective", "prediction", "training", "assembly", "storage", "classifier", "evaluation",
     "tuning", "demonstration", "cases", "live", "explanation",
     "serving", "serving.limits", "serving.store", "serving.desk", "serving.worker", "serving.onnx_session",
     "serving.opening", "serving.schemas", "serving.gate", "serving.app",

@@ -8,7 +8,6 @@ or another cut is another file. Deleting the folder loses nothing but time.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from saft.model.interaction_model import pooled
 from saft.model.language import FAMILIES, LanguageModel
 from saft.settings import Settings
 from saft.tokens import Tokens, load_tokenizer, tokenise
-from saft.writing import replacing
+from saft.writing import cache_folder, replacing
 
 TEXTS_AT_ONCE = 64
 
@@ -45,7 +44,7 @@ def text_vectors(
     says("Tokenising texts")
     tokens = tokenise(texts, load_tokenizer(settings.encoder), settings.max_length)
     encoder = frozen_encoder(settings.encoder, settings.layers)
-    file = _cache_folder() / f"{_key(tokens, encoder, pooling)}.npy"
+    file = cache_folder() / "vectors" / f"{_key(tokens, encoder, pooling)}.npy"
     if file.is_file():
         says("Vectors of these texts are known already")
         return np.load(file, allow_pickle=False).astype(np.float32)
@@ -115,10 +114,6 @@ def _given(file: Path, count: int) -> np.ndarray:
     if not np.isfinite(vectors).all():
         raise InputError(f"{file} holds numbers that are not finite.")
     return vectors.astype(np.float32)
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("SAFT_CACHE") or Path.home() / ".cache" / "saft") / "vectors"
 
 
 def _key(tokens: Tokens, encoder: nn.Module, pooling: str) -> str:

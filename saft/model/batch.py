@@ -31,7 +31,7 @@ class Batch:
     Read interactions stand in the order of their texts, chunk after chunk. Every chunk is as wide as its longest text.
     """
 
-    texts: list[tuple[Tensor, Tensor]]  # (tokens, mask) of each chunk
+    texts: list[tuple[Tensor, Tensor]]  # (tokens, mask) of each chunk; states of tokens where layers are frozen
     users: Tensor  # (read + remembered,) into user_nodes
     items: Tensor  # (read + remembered,) into item_nodes
     user_nodes: Nodes

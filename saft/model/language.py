@@ -8,6 +8,10 @@ Added tokens have no place in the text. Families with absolute positions put the
 be done. Families that look at distances inside their layers are told the distance 0 between an added token and any
 other, and every token sees the added ones also where attention is local.
 
+The first layers may be frozen. Then they belong to the embeddings: ``embed`` runs them, without dropout and without
+gradients, and layers are counted from the first one above. So what they say of a text can be computed once and given
+to ``embed`` instead of the text.
+
 Who sees whom can be narrowed by levels: a token sees those of its own level and below. With the text on the lowest
 level its states are those of the encoder alone, whatever is added above it.
 """
@@ -15,7 +19,7 @@ level its states are those of the encoder alone, whatever is added above it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -31,10 +35,10 @@ class LanguageModel(nn.Module):
 
     Attributes:
         width: of token states.
-        n_layers: how many are used.
+        n_layers: how many are used above the frozen ones.
     """
 
-    def __init__(self, model: Any, layers: int | None = None) -> None:
+    def __init__(self, model: Any, layers: int | None = None, frozen: int = 0) -> None:
         super().__init__()
         family = FAMILIES.get(model.config.model_type)
         if family is None:
@@ -44,20 +48,26 @@ class LanguageModel(nn.Module):
         self.model = model
         self.family = family
         available = len(family.layers(model))
-        self.n_layers = available if layers is None else layers
-        if not 1 <= self.n_layers <= available:
+        used = available if layers is None else layers
+        if not 1 <= used <= available:
             raise InputError(f"This encoder has {available} layers; cannot use the first {layers}.")
+        if frozen >= used:
+            raise InputError(f"frozen_layers={frozen} leaves nothing to train of the encoder's {used} layers.")
         self.width = int(model.config.hidden_size)
-        family.cut(model, self.n_layers)
+        self.frozen, self.n_layers = frozen, used - frozen
+        family.cut(model, used)
+        if frozen:
+            model.requires_grad_(False)
+            family.layers(model)[frozen:].requires_grad_(True)
 
     @classmethod
-    def load(cls, name: str, layers: int | None = None) -> LanguageModel:
-        """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones."""
+    def load(cls, name: str, layers: int | None = None, frozen: int = 0) -> LanguageModel:
+        """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones, ``frozen`` freezes some."""
         from transformers import AutoModel
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        return cls(open_backbone(AutoModel, name), layers)
+        return cls(open_backbone(AutoModel, name), layers, frozen)
 
     @property
     def longest_text(self) -> int:
@@ -73,9 +83,27 @@ class LanguageModel(nn.Module):
         """The table of token vectors: most of a small encoder's parameters."""
         return self.model.get_input_embeddings()
 
+    def train(self, mode: bool = True) -> Self:
+        """What is frozen stays as in prediction: dropout would say something else of a text every time."""
+        super().train(mode)
+        if self.frozen:
+            self.model.train(False)
+            self.family.layers(self.model)[self.frozen :].train(mode)
+        return self
+
     def embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """(texts, length, width) states before the first layer, from token ids and mask (1 = real), (texts, length)."""
-        return self.family.embed(self.model, tokens, mask)
+        """(texts, length, width) states before the first layer that is not frozen.
+
+        Args:
+            tokens: (texts, length) ids; or such states, computed before, which are returned as they are.
+            mask: (texts, length), 1 for tokens that are there.
+        """
+        if tokens.is_floating_point():
+            return tokens
+        states = self.family.embed(self.model, tokens, mask)
+        for number in range(-self.frozen, 0):
+            states = self.run_layer(number, states, mask)
+        return states
 
     def run_layer(
         self,
@@ -85,7 +113,7 @@ class LanguageModel(nn.Module):
         places: Tensor | None = None,
         levels: Tensor | None = None,
     ) -> Tensor:
-        """Layer ``number`` (from 0) on these states.
+        """Layer ``number`` on these states; 0 is the first that is not frozen.
 
         Args:
             states: (texts, length, width).
@@ -96,7 +124,7 @@ class LanguageModel(nn.Module):
         if places is None:
             places = torch.arange(states.shape[1], device=states.device)
         sight = _Sight(mask, places, None if levels is None else levels[None] <= levels[:, None])
-        return self.family.run(self.model, number, states, sight, last=number == self.n_layers - 1)
+        return self.family.run(self.model, self.frozen + number, states, sight, last=number == self.n_layers - 1)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """The last layer's states of the text alone, as ``AutoModel`` gives them."""

@@ -122,6 +122,26 @@ def test_only_the_first_layers_are_kept_on_request(encoder, text, layers):
     assert len(model.family.layers(encoder)) == layers
 
 
+def test_frozen_layers_belong_to_the_embeddings_without_dropout_or_gradients(encoder, text):
+    tokens, mask = pads(encoder, *text), text[1]
+    there = mask.bool()
+    with torch.no_grad():
+        expected = encoder(input_ids=tokens, attention_mask=mask, output_hidden_states=True)
+        model = LanguageModel(encoder, frozen=1)
+        whole = model(tokens, mask)
+    torch.testing.assert_close(whole[there], expected.last_hidden_state[there], atol=1e-5, rtol=0)
+    assert model.n_layers == 2
+    model.train()
+    states = model.embed(tokens, mask)
+    torch.testing.assert_close(states[there], expected.hidden_states[1][there], atol=1e-5, rtol=0)
+    assert not states.requires_grad
+    assert model.embed(states, mask) is states
+    model(states, mask)[there].sum().backward()
+    trained = {name for name, weight in model.named_parameters() if weight.grad is not None}
+    assert trained
+    assert all(".layers.0." not in name and ".layer.0." not in name and "embeddings" not in name for name in trained)
+
+
 @pytest.mark.parametrize("layers", [2, 3, 6])
 def test_minilm_with_its_real_weights_gives_what_automodel_gives(layers):
     from saft.backbones import find_backbone
