@@ -11,21 +11,39 @@ from experiments.measured import SCORES, Measured
 
 OURS = ("saft", "saft_lga", "saft_gau")
 ENOUGH = 3  # splits to say whether a difference is more than chance; two may differ by nothing at all
+CHANCE = 0.05  # a part helps if as much would come about less often than this without it helping
 
 
 @dataclass(frozen=True)
 class Difference:
     """Between two rows, paired over the seeds that both have."""
 
-    mean: float
-    spread: float  # standard deviation over the seeds; nan for one seed
-    p: float  # of a paired t-test; nan for one seed
-    seeds: int
+    each: tuple[float, ...]  # the first minus the second, seed by seed
 
     @property
-    def stands_out(self) -> bool:
-        """Whether the first is ahead by more than the seeds differ; few seeds cannot tell."""
-        return self.seeds >= ENOUGH and self.mean > self.spread
+    def seeds(self) -> int:
+        return len(self.each)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.each)) if self.each else math.nan
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the seeds; nan for one seed."""
+        return float(np.std(self.each, ddof=1)) if self.seeds > 1 else math.nan
+
+    def p(self, alternative: str = "two-sided") -> float:
+        """Of a paired t-test; nan for one seed. ``greater``: that the first is ahead by chance."""
+        from scipy.stats import ttest_1samp
+
+        if self.seeds > 1 and not self.spread:  # the test divides by it
+            return 0.0 if self.mean > 0 or (self.mean < 0 and alternative == "two-sided") else 1.0
+        return float(ttest_1samp(self.each, 0, alternative=alternative).pvalue) if self.seeds > 1 else math.nan
+
+    @property
+    def helps(self) -> bool:
+        return self.p("greater") < CHANCE
 
     def __str__(self) -> str:
         sign = "+" if self.mean >= 0 else "−"
@@ -34,17 +52,7 @@ class Difference:
 
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> Difference:
     """Ours minus theirs."""
-    from scipy.stats import ttest_rel
-
-    seeds = sorted(ours.keys() & theirs.keys())
-    differences = np.array([ours[seed] - theirs[seed] for seed in seeds])
-    if len(seeds) < 2:
-        return Difference(float(differences.mean()) if len(seeds) else math.nan, math.nan, math.nan, len(seeds))
-    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    if not spread:  # the test divides by it
-        return Difference(mean, 0.0, 0.0 if mean else 1.0, len(seeds))
-    p = ttest_rel([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]).pvalue
-    return Difference(mean, spread, float(p), len(seeds))
+    return Difference(tuple(ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())))
 
 
 def against_rivals(one: Measured) -> list[list[str]]:
@@ -65,7 +73,7 @@ def _against_best(one: Measured, network: str, ours: str, rivals: list[str], sco
     found = paired(one.values(network, ours, score), one.values(network, best, score))
     if not found.seeds:
         return "–"
-    return f"{found} against {one.row(best).title}" + (f", p = {found.p:.3f}" if found.seeds > 1 else "")
+    return f"{found} against {one.row(best).title}" + (f", p = {found.p():.3f}" if found.seeds > 1 else "")
 
 
 def what_parts_bring(one: Measured) -> list[list[str]]:
@@ -87,9 +95,12 @@ def what_parts_bring(one: Measured) -> list[list[str]]:
 
 
 def _what_it_brings(lost: dict[str, list[Difference]]) -> str:
-    if any(pair[0].seeds < ENOUGH for pair in lost.values()):
+    """By Macro-F1, which training is stopped by; looking at both scores would give chance a second try."""
+    macro = {network: pair[0] for network, pair in lost.items()}
+    if any(found.seeds < ENOUGH for found in macro.values()):
         return "too few splits to tell"
-    where = [network for network, pair in lost.items() if any(found.stands_out for found in pair)]
-    if not where:
-        return "brings nothing here"
-    return "helps" if len(where) == len(lost) else f"helps on {', '.join(where)}"
+    where = [network for network, found in macro.items() if found.helps]
+    if where:
+        return "helps" if len(where) == len(macro) else f"helps on {', '.join(where)}"
+    together = Difference(tuple(value for found in macro.values() for value in found.each))
+    return "helps, all networks taken together" if together.helps else "brings nothing that chance does not"

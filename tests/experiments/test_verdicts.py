@@ -51,9 +51,20 @@ def test_without_a_rival_or_a_seed_in_common_nothing_is_said(tmp_path):
 def test_pairs_are_made_of_seeds_that_both_have():
     assert paired({0: 1.0, 1: 5.0}, {1: 3.0, 2: 9.0}).mean == 2.0
     assert math.isnan(paired({0: 1.0}, {1: 3.0}).mean)
-    assert paired({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) == Difference(1.0, 0.0, 0.0, 2)
+    assert paired({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) == Difference((1.0, 1.0))
 
 
+def test_chance_is_that_of_a_paired_t_test_also_where_all_splits_agree():
+    ours, theirs = [70.0, 71.0, 74.0], [69.0, 68.0, 72.0]
+    found = paired(dict(enumerate(ours)), dict(enumerate(theirs)))
+    assert found.p() == pytest.approx(ttest_rel(ours, theirs).pvalue)
+    assert found.p("greater") == pytest.approx(ttest_rel(ours, theirs, alternative="greater").pvalue)
+    assert [Difference((change,) * 3).p() for change in (1.0, 0.0, -1.0)] == [0.0, 1.0, 0.0]
+    assert [Difference((change,) * 3).p("greater") for change in (1.0, 0.0, -1.0)] == [0.0, 1.0, 1.0]
+    assert math.isnan(Difference((1.0,)).p())
+
+
+NOTHING = "brings nothing that chance does not"
 WHOLE = [(70.0, 70.0), (71.0, 72.0), (72.0, 71.0)]
 
 
@@ -61,13 +72,14 @@ WHOLE = [(70.0, 70.0), (71.0, 72.0), (72.0, 71.0)]
     ("without", "expected"),
     [
         ([(68.0, 70.0), (69.0, 72.0), (70.0, 71.0)], "helps"),  # 2 ± 0 in Macro-F1
-        ([(70.0, 68.0), (71.0, 70.0), (72.0, 69.0)], "helps"),  # in Micro-F1 only
-        ([(68.0, 71.0), (73.0, 70.0), (72.0, 71.0)], "brings nothing here"),  # 0 ± 2: now this, now that
-        ([(72.0, 71.0), (73.0, 74.0), (74.0, 73.0)], "brings nothing here"),  # better without
+        ([(68.0, 70.0), (67.0, 72.0), (69.0, 71.0)], "helps"),  # 3 ± 1, p = 0.018
+        ([(69.0, 70.0), (67.0, 72.0), (70.0, 71.0)], NOTHING),  # 2.3 ± 1.5, p = 0.059: more than its splits differ
+        ([(68.0, 71.0), (73.0, 70.0), (72.0, 71.0)], NOTHING),  # 0 ± 2: now this, now that
+        ([(72.0, 71.0), (73.0, 74.0), (74.0, 73.0)], NOTHING),  # better without
         ([(60.0, 60.0), (60.0, 60.0)], "too few splits to tell"),
     ],
 )
-def test_a_part_helps_where_it_brings_more_than_its_splits_differ(without, expected, tmp_path):
+def test_a_part_helps_where_chance_would_hardly_bring_as_much(without, expected, tmp_path):
     scores = {"gau_full": WHOLE, "gau_without_distance": without}
     lines = what_parts_bring(of(tmp_path, "ablation", "rotten_tomatoes", scores))
     assert [line[0] for line in lines] == ["SAFT (GAU), without distance"]
@@ -81,3 +93,10 @@ def test_a_part_that_helps_on_one_network_of_two_is_said_to_help_there(tmp_path)
     assert found[1] == "+0.00 ± 0.00 / +0.00 ± 0.00"
     assert found[2] == "+11.00 ± 1.00 / +11.00 ± 1.00"
     assert found[-1] == "helps on rotten_tomatoes"
+
+
+def test_a_part_may_help_on_all_networks_together_though_no_single_one_can_tell(tmp_path):
+    without = [(69.0, 70.0), (67.0, 72.0), (70.0, 71.0)]  # p = 0.059 by itself
+    for network in ("rotten_tomatoes", "rent_the_runway_fit"):
+        one = of(tmp_path, "ablation", network, {"gau_full": WHOLE, "gau_without_distance": without})
+    assert what_parts_bring(one)[0][-1] == "helps, all networks taken together"
