@@ -91,8 +91,8 @@ def score_table(one: Measured) -> str:
         if any(cell != "–" for cell in cells):
             lines.append([row.title, *cells])
     seeds = sorted({len(runs) for runs in one.cells.values()})
-    note = f"Mean ± standard deviation over {_range(seeds)} {'split' if seeds == [1] else 'splits'}, per cent."
-    return f"{markdown(['', *heads], lines)}\n\n{note}"
+    note = "One split" if seeds == [1] else f"Mean ± standard deviation over {_range(seeds)} splits"
+    return f"{markdown(['', *heads], lines)}\n\n{note}, per cent."
 
 
 def time_table(one: Measured) -> str:

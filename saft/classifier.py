@@ -46,8 +46,9 @@ class Report:
 
     def __str__(self) -> str:
         stopped = " (interrupted)" if self.interrupted else ""
+        epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         return (
-            f"{self.epochs} epochs{stopped} in {self.seconds:.0f} s, best after epoch {self.best_epoch}. Validation: "
+            f"{epochs}{stopped} in {self.seconds:.0f} s, best after epoch {self.best_epoch}. Validation: "
             f"Macro-F1 {self.valid_macro_f1:.1%}, Micro-F1 {self.valid_micro_f1:.1%}, calibration error "
             f"{self.calibration_error_before:.1%} before, {self.calibration_error_after:.1%} after temperature "
             f"{self.temperature:.2f}."

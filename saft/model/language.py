@@ -52,7 +52,9 @@ class LanguageModel(nn.Module):
         if not 1 <= used <= available:
             raise InputError(f"This encoder has {available} layers; cannot use the first {layers}.")
         if frozen >= used:
-            raise InputError(f"frozen_layers={frozen} leaves nothing to train of the encoder's {used} layers.")
+            raise InputError(
+                f"frozen_layers={frozen} leaves nothing to train of the encoder's {used} layers. Freeze fewer of them."
+            )
         self.width = int(model.config.hidden_size)
         self.frozen, self.n_layers = frozen, used - frozen
         family.cut(model, used)

@@ -104,7 +104,10 @@ class SaftModel(InteractionModel):
         hints = self.hints = sizes.clues + (KnownLabels.width(sizes.n_classes) if settings.labels else 0)
         if self.fused:
             if language.n_layers < 2:
-                raise InputError("Fusing words and graph needs at least 2 layers of the encoder that are not frozen.")
+                raise InputError(
+                    "Fusing words and graph needs at least 2 layers of the encoder that are not frozen. "
+                    "Use more layers, or freeze fewer of them."
+                )
             self._make_tokens(width, sizes, hints)
             added = 2 + len(self.structure_tokens) + bool(hints)
             self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(language.n_layers - 1))

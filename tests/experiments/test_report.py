@@ -36,6 +36,11 @@ def test_a_table_has_means_and_spreads_and_the_best_is_bold(folder):
     assert "TF-IDF" not in text  # was not run
 
 
+def test_a_table_of_one_split_does_not_speak_of_spreads(folder):
+    text = report.score_table(measured(read_table("classification_small"), folder))
+    assert text.endswith("One split, per cent.")
+
+
 def test_everything_is_written_with_its_figures_and_the_readme_is_changed_between_its_marks_only(folder, tmp_path):
     root = tmp_path / "project"
     root.mkdir()
