@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -174,11 +175,15 @@ class Feed:
 
     def reading_batches(self, rows: np.ndarray) -> Iterator[Batch]:
         """These rows without any neighbour, to find out what they pass on."""
+        for targets in self._in_order(rows):
+            yield self.batch(targets, self._blind)
+
+    @cached_property
+    def _blind(self) -> Pass:
+        """No label is visible, no neighbour is there. Made once: training reads a few rows before many a step."""
         hidden = np.full(len(self.labels), HIDDEN, dtype=self.labels.dtype)
         known = self._known(hidden) if self.settings.labels else None
-        seen = Pass(self._in_order(rows), hidden, known, self._nobody, self._nobody)
-        for targets in seen.batches:
-            yield self.batch(targets, seen)
+        return Pass([], hidden, known, self._nobody, self._nobody)
 
     def hints_in_training(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """(rows, hints) of labelled interactions, this many at most, each with its label hidden as in training."""
@@ -236,7 +241,7 @@ class Feed:
 
     def unread(self, targets: np.ndarray, seen: Pass) -> np.ndarray:
         """Neighbours of these targets that are to be remembered and were never read."""
-        if self.memory is None or self.memory.known.all():
+        if self.memory is None:
             return targets[:0]
         neighbours = self._with_neighbours(targets, seen)[len(targets) :]
         return neighbours[~self.memory.knows(neighbours)]
