@@ -54,7 +54,7 @@ def write(root: Path = ROOT, folder: Path = FOLDER) -> list[Path]:
 def section(one: Measured, picture: str | None) -> str:
     """A table of the report."""
     table = one.table
-    parts = [f"## {table.title}", f"The paper: {table.paper}."]
+    parts = [f"## {table.title}", " ".join([f"The paper: {table.paper}.", table.remark]).strip()]
     if one.networks:
         parts.append(score_table(one) if table.kind != "time" else time_table(one))
     else:

@@ -102,6 +102,7 @@ class Table:
     """
     Args:
         place: in the report.
+        remark: what a reader of its figures has to know, if anything.
         published: network → line → (Macro-F1, Micro-F1) as the paper prints them, per cent; nan where it prints none,
             words like OOT (out of time) where it does.
         kind: ``scores`` are shown as a table, ``sweep`` and ``time`` as curves and bars too.
@@ -116,6 +117,7 @@ class Table:
     networks: Sequence[Network]
     seeds: Sequence[int]
     published: Mapping[str, Mapping[str, Sequence[float | str]]]
+    remark: str = ""
 
     def runs(self) -> Iterator[Run]:
         """Seed after seed, so that a table that is stopped early has a whole first layer."""
@@ -139,7 +141,7 @@ def read_table(name: str, folder: Path = FOLDER) -> Table:
         plan = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path.name} is not TOML: {error}.") from error
-    _check_keys(plan, ("title", "place", "paper", "kind", "seeds", "network", "row", "published"), path.name)
+    _check_keys(plan, ("title", "place", "paper", "remark", "kind", "seeds", "network", "row", "published"), path.name)
     rows = [_row(entry, path.name) for entry in plan["row"]]
     twice = {row.name for row in rows if [other.name for other in rows].count(row.name) > 1}
     if twice:
@@ -157,6 +159,7 @@ def read_table(name: str, folder: Path = FOLDER) -> Table:
         networks=[network for entry in plan["network"] for network in _networks(entry, path.name)],
         seeds=plan["seeds"],
         published=plan.get("published", {}),
+        remark=plan.get("remark", ""),
     )
 
 

@@ -41,6 +41,13 @@ def test_a_table_of_one_split_does_not_speak_of_spreads(folder):
     assert text.endswith("One split, per cent.")
 
 
+def test_what_a_reader_has_to_know_stands_before_the_figures(folder):
+    table = read_table("backbone")
+    text = report.section(measured(table, folder), None)
+    assert f"The paper: {table.paper}. {table.remark}\n" in text
+    assert "minilm" in table.remark  # not the encoder that the paper has
+
+
 def test_everything_is_written_with_its_figures_and_the_readme_is_changed_between_its_marks_only(folder, tmp_path):
     root = tmp_path / "project"
     root.mkdir()
