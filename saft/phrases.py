@@ -169,8 +169,9 @@ def _fitted(
     shares = (np.bincount(answers, minlength=n_classes) + 1) / (len(answers) + max(n_classes, 1))
     if n_classes < 2:
         return weights, np.zeros(n_classes, np.float32), np.log(shares).astype(np.float32)
-    used, turned = _as_tensor(rows[:, columns]), _as_tensor(rows[:, columns].T.tocsr())
-    solved = regress(used, turned, answers, np.zeros((len(columns) + 1, n_classes)), STRENGTH, STEPS)
+    used = rows[:, columns]
+    both_ways = _as_tensor(used), _as_tensor(used.T.tocsr())
+    solved = regress(*both_ways, answers, np.zeros((len(columns) + 1, n_classes)), STRENGTH, STEPS)
     weights[columns] = solved[:-1]
     return weights, solved[-1], np.log(shares).astype(np.float32)
 

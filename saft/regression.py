@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
-from torch import Tensor
+from torch import Tensor, log_softmax
 
 
 def regress(
@@ -33,7 +32,7 @@ def regress(
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         both = flat.reshape(-1, n_classes)
         inner, offsets = both[:-1].astype(np.float32), both[-1]
-        logs = log_softmax((rows @ torch.from_numpy(inner)).numpy() + offsets, axis=1)
+        logs = log_softmax(rows @ torch.from_numpy(inner) + torch.from_numpy(offsets), dim=1).numpy()
         errors = np.exp(logs)
         errors[np.arange(number), answers] -= 1
         moved = both[:-1] - start[:-1]
