@@ -102,9 +102,20 @@ def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) ->
     return Settings.of(values | changes)
 
 
-def train_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
+def labelled_rows(network: TextualInteractionNetwork, share: float = 1.0, seed: int = 0) -> list[np.ndarray]:
+    """Rows for training and for validation: those of the usual split, or this share of them, drawn by the seed."""
+    parts, rng = saft.split(network, seed=seed), np.random.default_rng(seed)
+    return [np.sort(rng.permutation(part)[: int(share * len(part))]) for part in (parts.train, parts.valid)]
+
+
+def read_all_again() -> None:
+    """From now on, everything outside of training is read after every epoch, however few the targets are."""
+    Trainer._to_read_again = lambda trainer, outside, known: outside  # type: ignore[method-assign]
+
+
+def train_saft(settings: Settings, network: TextualInteractionNetwork, share: float = 1.0) -> float:
     """Seconds per target, over all epochs: with what is read besides the targets, and with validation."""
-    times, targets = _trained(settings, network)
+    times, targets = _trained(settings, network, share)
     return sum(times.seconds) / (targets * len(times.seconds))
 
 
@@ -114,10 +125,10 @@ def step_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
     return times.stepping[-1] / targets
 
 
-def _trained(settings: Settings, network: TextualInteractionNetwork) -> tuple[EpochTimes, int]:
-    parts, times = saft.split(network), EpochTimes()
-    SaftClassifier(**settings.as_dict()).fit(network, parts.train, parts.valid, watcher=times)
-    return times, len(parts.train)
+def _trained(settings: Settings, network: TextualInteractionNetwork, share: float = 1.0) -> tuple[EpochTimes, int]:
+    times, (train, valid) = EpochTimes(), labelled_rows(network, share)
+    SaftClassifier(**settings.as_dict()).fit(network, train, valid, watcher=times)
+    return times, len(train)
 
 
 def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:

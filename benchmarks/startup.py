@@ -22,7 +22,7 @@ def figures() -> list[Figure]:
         table = Path(folder) / "network.csv"
         saft.demo_network(INTERACTIONS).to_frame().write_csv(table)
         command = [sys.executable, "-m", "benchmarks.startup", "train", str(table), "--out", f"{folder}/model"]
-        stepped = median(_seconds(command) for _ in range(3))
+        stepped = median(_seconds(command) for _ in range(7))
     return [
         Figure("saft --help", helped, "s", "<= 0.5"),
         Figure(f"saft train, {INTERACTIONS:,} interactions: until the first step is done", stepped, "s", "<= 10"),

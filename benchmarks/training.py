@@ -13,13 +13,14 @@ from typing import Any
 
 import saft
 from benchmarks.competitors import (
-    EpochTimes,
     PlainText,
     counted_texts,
     courses,
     described,
     encoder_called,
+    labelled_rows,
     network_called,
+    read_all_again,
     saft_settings,
     step_saft,
     train_rivals_way,
@@ -28,16 +29,19 @@ from benchmarks.competitors import (
 from benchmarks.measuring import Cost, Figure, compare, peak_mb
 from benchmarks.rivals_way import settings_of
 from saft import SaftClassifier
+from saft.training import EpochRecord, Silence
 
 # encoder → (interactions of the embedded network, targets of the slow competitors)
 SIZES = {"tiny": (10_000, 500), "minilm3": (1_000, 100), "minilm6": (600, 50)}
 
+FEW = 0.05  # share of the labels that training is given where there are few
+
 
 def figures() -> Iterator[Figure]:
-    for epochs in (3, 5):
-        yield _read_per_target(epochs)
+    yield from _read_per_target()
     yield _share_of_structure()
     yield _frozen()
+    yield _few_labels()
     for course in courses(SIZES):
         yield from _ratios(*course)
 
@@ -61,19 +65,38 @@ def _ratio(costs: dict[str, Cost], other: str) -> float:
     return costs[other].seconds / costs["saft"].seconds
 
 
-def _read_per_target(epochs: int) -> Figure:
-    """Texts encoded in a training, from the first step to the finished model, for each target.
+def _read_per_target() -> Iterator[Figure]:
+    """Texts encoded for each target: until the last epoch ends, as in the figures of speed, and in all.
 
-    Fewer epochs, more texts: the first one reads neighbours for the first time, and in the end all are read once more.
+    Fewer epochs, more texts: the first one reads neighbours for the first time, and in the end all are read once more
+    with the best weights. Fewer labels, more texts: most neighbours are then no targets.
     """
-    network, times = saft.demo_network(2_000), EpochTimes()
-    parts = saft.split(network)
+    for epochs, share, promise in ((5, 1.0, "<= 2"), (3, 1.0, ""), (5, FEW, "")):
+        name = f"training, b=5, {epochs} epochs" + (f", {share:.0%} of the labels" if share < 1 else "")
+        in_epochs, in_all = _texts(epochs, share)
+        yield Figure(f"{name}: texts encoded per target", in_epochs, "texts", "<= 2" if share == 1 else "")
+        yield Figure(f"{name}: texts encoded per target, with the last reading", in_all, "texts", promise)
+
+
+def _texts(epochs: int, share: float) -> tuple[float, float]:
+    network = saft.demo_network(2_000)
+    train, valid = labelled_rows(network, share)
     with encoder_called("tiny") as (encoder, layers), counted_texts() as counts:
+        watcher = _CountingEpochs(counts)
         settings = saft_settings(encoder, layers, 5, epochs=epochs)
-        SaftClassifier(**settings.as_dict()).fit(network, parts.train, parts.valid, watcher=times)
-    targets = len(times.seconds) * len(parts.train)
-    name = f"training, b=5, {epochs} epochs: texts encoded per target"
-    return Figure(name, sum(counts) / targets, "texts", "<= 2")
+        SaftClassifier(**settings.as_dict()).fit(network, train, valid, watcher=watcher)
+    targets = watcher.epochs * len(train)
+    return watcher.texts / targets, sum(counts) / targets
+
+
+class _CountingEpochs(Silence):
+    """How many ``epochs`` there were, and how many ``texts`` were encoded by the end of the last."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self.counts, self.epochs, self.texts = counts, 0, 0
+
+    def ends(self, record: EpochRecord) -> None:
+        self.epochs, self.texts = record.epoch, sum(self.counts)
 
 
 def _share_of_structure() -> Figure:
@@ -90,6 +113,13 @@ def _frozen() -> Figure:
     return Figure(name, costs["saft"].seconds / costs["half_frozen"].seconds, "×")
 
 
+def _few_labels() -> Figure:
+    """How much faster training is if no more are read again after an epoch than it had targets."""
+    costs = compare("benchmarks.training", ["few_labels", "few_labels_all"], ["tiny", "10000", "5", "0"], repeats=3)
+    name = f"training, tiny, 10,000 interactions, b=5, {FEW:.0%} of the labels: speed against reading all others again"
+    return Figure(name, costs["few_labels_all"].seconds / costs["few_labels"].seconds, "×")
+
+
 def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, targets: int) -> float:
     network = network_called(network_name)
     with encoder_called(encoder_name) as (encoder, layers):
@@ -101,7 +131,11 @@ def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: 
             "steps_alone": {"user_messages": False, "item_messages": False, "distance": "none", "centrality": "none"},
             "half_frozen": {"frozen_layers": layers // 2},
         }
+        if competitor == "few_labels_all":
+            read_all_again()
         settings = saft_settings(encoder, layers, neighbours, epochs=2, **changes.get(competitor, {}))
+        if competitor.startswith("few_labels"):
+            return train_saft(settings.changed(epochs=5), network, FEW)
         return (step_saft if competitor.startswith("steps") else train_saft)(settings, network)
 
 

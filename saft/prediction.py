@@ -22,7 +22,10 @@ def silent(done: int) -> None:
 def predict_logits(
     model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = silent, *, remember: bool = False
 ) -> np.ndarray:
-    """(rows, classes) of these rows, in their order; ``remember`` what they pass on as well."""
+    """(rows, classes) of these rows, in their order.
+
+    With ``remember``, what they pass on is remembered as well, and neighbours that nobody has read yet are read first.
+    """
     return _collected(model, feed, rows, "logits", tell, feed.memory if remember else None)
 
 
@@ -41,6 +44,8 @@ def _collected(
     model.train(False)
     for seen in feed.prediction_passes(distinct):
         for targets in seen.batches:
+            if memory is not None:
+                refresh(model, feed, feed.unread(targets, seen))
             batch = feed.batch(targets, seen).to(device)
             if memory is not None:
                 batch = replace(batch, for_memory=True)
@@ -56,7 +61,7 @@ def _collected(
 
 
 @torch.inference_mode()
-def refresh(model: nn.Module, feed: Source, rows: np.ndarray) -> None:
+def refresh(model: nn.Module, feed: Source, rows: np.ndarray, tell: Tell = silent) -> None:
     """Remember anew what these interactions pass on."""
     memory: Memory | None = feed.memory
     if memory is None or not len(rows):
@@ -65,3 +70,4 @@ def refresh(model: nn.Module, feed: Source, rows: np.ndarray) -> None:
     model.train(False)
     for batch in feed.reading_batches(rows):
         memory.store(batch.rows, model(batch.to(device)).passed_on)
+        tell(len(batch.rows))

@@ -133,9 +133,8 @@ class Trainer:
         if self.best:
             self.model.load_state_dict(self.best)
         if self.feed.memory is not None:
-            self.watcher.says("Reading the interactions with the final weights")
             still_true = self.fresh & (self.standing.best_epoch == self.standing.epoch and not self.standing.step)
-            refresh(self.model, self.feed, np.flatnonzero(~still_true))
+            self._read(np.flatnonzero(~still_true), "Reading the interactions with the final weights")
         self.model.train(False)
         return self.standing
 
@@ -202,14 +201,15 @@ class Trainer:
         return loss_of(output.logits, batch.answers, self.settings.loss, self.weights)
 
     def _close(self, read: np.ndarray) -> None:
-        """Score the validation part, keep the best weights, refresh what this epoch did not read."""
+        """Read again what this epoch did not read, score the validation part, keep the best weights."""
         standing = self.standing
-        self.fresh = ~read
+        self.fresh = np.zeros_like(read)
         if self.feed.memory is not None:
-            self.watcher.says("Reading the interactions that are not for training")
-            outside = self.fresh.copy()
+            outside = ~read
             outside[self.valid] = False  # read, and remembered, when they are predicted
-            refresh(self.model, self.feed, np.flatnonzero(outside))
+            again = self._to_read_again(np.flatnonzero(outside), self.feed.memory.known.numpy())
+            self._read(again, "Reading interactions that are not for training")
+            self.fresh[again] = self.fresh[self.valid] = True
         scores = (0.0, 0.0)
         if len(self.valid):
             logits = predict_logits(self.model, self.feed, self.valid, remember=True)
@@ -229,6 +229,25 @@ class Trainer:
             unwrapped = self.accelerator.unwrap_model(self.model).state_dict()
             self.best = {name: tensor.detach().clone() for name, tensor in unwrapped.items()}
         self.watcher.ends(record)
+
+    def _read(self, rows: np.ndarray, what: str) -> None:
+        """Remember anew what these rows pass on, and say how far it is: in a large network this takes its time."""
+        done = 0
+
+        def tell(more: int) -> None:
+            nonlocal done
+            done += more
+            self.watcher.says(f"{what}: {done:,} of {len(rows):,}")
+
+        refresh(self.model, self.feed, rows, tell)
+
+    def _to_read_again(self, outside: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """No more than there are targets: where few have a label, an epoch is short and the weights moved little.
+
+        Those that somebody has asked for come first; the rest are read when first asked for.
+        """
+        mixed = np.random.default_rng([self.settings.seed, self.standing.epoch]).permutation(outside)
+        return np.sort(mixed[np.argsort(~known[mixed], kind="stable")][: len(self.train)])
 
     def _fingerprint(self) -> str:
         """Of everything that a run depends on; a checkpoint only continues the run that it came from."""

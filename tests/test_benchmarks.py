@@ -96,7 +96,7 @@ def test_every_competitor_trains_and_predicts(tiny_encoder):
     assert min(costs) > 0
 
 
-@pytest.mark.parametrize("way", ["saft", "reread", "rivals", "half_frozen"])
+@pytest.mark.parametrize("way", ["saft", "reread", "rivals", "half_frozen", "few_labels"])
 def test_accuracy_is_measured_of_every_way(tiny_encoder, way, tmp_path, monkeypatch):
     monkeypatch.setenv("SAFT_CACHE", str(tmp_path))
     assert 0 < accuracy.measure(way, 0, 3, 200, tiny_encoder) <= 100

@@ -17,6 +17,7 @@ from saft import training
 from saft.classifier import SaftClassifier
 from saft.feed import Memory
 from saft.objective import class_weights, loss_of, parameter_groups, rate
+from saft.prediction import predict_logits
 from saft.settings import Settings
 from saft.training import Silence, read_safetensors
 
@@ -33,24 +34,42 @@ def read(monkeypatch):
     """How many interactions were read apart from targets, one entry per time."""
     counts, refresh = [], training.refresh
 
-    def counting(model, feed, rows):
+    def counting(model, feed, rows, *tell):
         counts.append(len(rows))
-        refresh(model, feed, rows)
+        refresh(model, feed, rows, *tell)
 
     monkeypatch.setattr(training, "refresh", counting)
     return counts
+
+
+@pytest.fixture
+def read_again(monkeypatch):
+    """Epoch by epoch, interactions outside of training that were read again; how many of them anybody had asked for,
+    and how many outside were asked for at all."""
+    chosen, choose = [], training.Trainer._to_read_again
+
+    def choosing(trainer, outside, known):
+        again = choose(trainer, outside, known)
+        chosen.append((again, known[again].sum(), known[outside].sum()))
+        return again
+
+    monkeypatch.setattr(training.Trainer, "_to_read_again", choosing)
+    return chosen
 
 
 class Watching(Silence):
     """Hears everything; raises Ctrl-C after some steps if asked to."""
 
     def __init__(self, stop_after=None):
-        self.records, self.steps, self.stop_after = [], 0, stop_after
+        self.records, self.said, self.steps, self.stop_after = [], [], 0, stop_after
 
     def step(self, targets, loss):
         self.steps += 1
         if self.stop_after is not None and self.steps > self.stop_after:
             raise KeyboardInterrupt
+
+    def says(self, what):
+        self.said.append(what)
 
     def ends(self, record):
         self.records.append(record)
@@ -136,6 +155,38 @@ def test_the_first_steps_read_few_neighbours_and_the_first_epoch_reads_all_that_
     assert bool(classifier.assembly_.memory.known.all())
 
 
+def test_after_an_epoch_everything_outside_of_training_is_read_again_if_it_is_no_more_than_the_targets(
+    network, tiny_settings, read_again
+):
+    parts = saft.split(network)
+    SaftClassifier(**tiny_settings | {"epochs": 2}).fit(network, parts.train, parts.valid)
+    assert [again.tolist() for again, *_ in read_again] == [np.sort(parts.test).tolist()] * 2
+
+
+def test_where_few_are_labelled_an_epoch_reads_again_no_more_than_its_targets_and_first_who_was_asked_for(
+    network, tiny_settings, read_again
+):
+    train, valid = np.arange(12), np.arange(12, 16)
+    SaftClassifier(**tiny_settings | {"epochs": 3, "neighbours": 1}).fit(network, train, valid)
+    for again, known, asked_for in read_again:
+        assert len(again) == 12
+        assert again.min() >= 16
+        assert known == min(asked_for, 12)
+    assert not np.array_equal(read_again[0][0], read_again[1][0])
+
+
+def test_validation_reads_those_neighbours_first_that_training_has_not_asked_for(network, tiny_settings):
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network)
+    feed, rows = classifier.assembly_.feed(), np.arange(20)
+    memory, before = feed.memory, feed.memory.states.clone()
+    memory.known[:] = False
+    predict_logits(classifier.model_, feed, rows, remember=True)
+    for seen in feed.prediction_passes(rows):
+        assert not any(len(feed.unread(targets, seen)) for targets in seen.batches)
+    assert len(rows) < memory.known.sum() < N
+    torch.testing.assert_close(memory.states[memory.known], before[memory.known], atol=2e-3, rtol=0)
+
+
 @pytest.mark.parametrize(
     ("changes", "stop_after", "read_at_the_end"),
     [({"epochs": 1}, None, 168), ({"epochs": 3, "patience": 2}, None, N), ({"epochs": 3}, 15, N)],
@@ -155,6 +206,13 @@ def test_in_the_end_everything_is_remembered_as_the_final_weights_read_it_and_re
     remembered = feed.memory.states.clone()
     training.refresh(classifier.model_, feed, np.arange(N))
     torch.testing.assert_close(remembered, feed.memory.states, atol=2e-3, rtol=0)
+
+
+def test_whoever_watches_hears_how_far_the_reading_of_the_network_is(network, tiny_settings):
+    watching, parts = Watching(), saft.split(network)
+    SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network, parts.train, parts.valid, watcher=watching)
+    assert f"Reading interactions that are not for training: 48 of {len(parts.test)}" in watching.said
+    assert watching.said[-2:] == [f"Reading the interactions with the final weights: {n} of 168" for n in (128, 168)]
 
 
 def test_training_stops_when_validation_gets_no_better_and_keeps_the_best(network, tiny_settings):
