@@ -82,18 +82,16 @@ def described(network: str) -> str:
 
 
 class EpochTimes(Silence):
-    """``seconds`` from an epoch's first step to the end of its validation, ``stepping`` to its last step."""
+    """``seconds`` from an epoch's first step to the end of its validation."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
-        self.stepping: list[float] = []
 
     def begins(self, epoch: int, epochs: int, targets: int) -> None:
         self._began = time.perf_counter()
 
     def ends(self, record: EpochRecord) -> None:
         self.seconds.append(time.perf_counter() - self._began)
-        self.stepping.append(record.seconds)
 
 
 def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) -> Settings:
@@ -115,20 +113,18 @@ def read_all_again() -> None:
 
 def train_saft(settings: Settings, network: TextualInteractionNetwork, share: float = 1.0) -> float:
     """Seconds per target, over all epochs: with what is read besides the targets, and with validation."""
-    times, targets = _trained(settings, network, share)
-    return sum(times.seconds) / (targets * len(times.seconds))
-
-
-def step_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
-    """Seconds per target of the last epoch's steps, and of nothing else."""
-    times, targets = _trained(settings, network)
-    return times.stepping[-1] / targets
-
-
-def _trained(settings: Settings, network: TextualInteractionNetwork, share: float = 1.0) -> tuple[EpochTimes, int]:
     times, (train, valid) = EpochTimes(), labelled_rows(network, share)
     SaftClassifier(**settings.as_dict()).fit(network, train, valid, watcher=times)
-    return times, len(train)
+    return sum(times.seconds) / (len(train) * len(times.seconds))
+
+
+def seconds_of_steps(trainer: Trainer) -> Iterator[float]:
+    """What each step of the next epoch takes, with all that has to be gathered for it."""
+    batches, began = trainer._remaining_batches(np.zeros(len(trainer.feed), dtype=bool)), time.perf_counter()
+    for batch in batches:
+        trainer._step(batch)
+        yield time.perf_counter() - began
+        began = time.perf_counter()
 
 
 def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:
