@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-def propagate(states: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None) -> Tensor:
+def propagate(
+    states: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+) -> Tensor:
     """P times the states: for each interaction, the sum over all interactions of its node, divided by d + 1.
 
     Args:
@@ -22,15 +24,18 @@ def propagate(states: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None
         nodes: (interactions,) node of each interaction, from 0 to n_nodes − 1.
         speaks: (interactions,) which of them are in the sample of their node. The others hear the sample and
             themselves, and are heard by nobody else: an answer must not depend on who else is asked about.
+        asked: how many of the first interactions are to hear; None means all.
     """
+    hearing = nodes[:asked]
     if speaks is None:
         sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states)
         degrees = torch.bincount(nodes, minlength=n_nodes).to(states.dtype)
-        return (sums / (degrees + 1)[:, None]).index_select(0, nodes)
+        return (sums / (degrees + 1)[:, None]).index_select(0, hearing)
     heard = speaks.to(states.dtype)[:, None]
     sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states * heard)
     degrees = states.new_zeros(n_nodes, 1).index_add(0, nodes, heard)
-    return (sums.index_select(0, nodes) + (1 - heard) * states) / (degrees[nodes] + (1 - heard) + 1)
+    only_itself = (1 - heard)[:asked]
+    return (sums.index_select(0, hearing) + only_itself * states[:asked]) / (degrees[hearing] + only_itself + 1)
 
 
 class LineGraphAttention(nn.Module):
@@ -57,8 +62,8 @@ class LineGraphAttention(nn.Module):
         From u⁰, (interactions, width), the node of each and, see above, who speaks.
         """
         state = start
-        for _ in range(self.rounds):
-            state = propagate(state, nodes, n_nodes, speaks) + self.delta * start
+        for wanted in _wanted(self.rounds, asked):
+            state = propagate(state, nodes, n_nodes, speaks, wanted) + self.delta * start[:wanted]
         return self.norm(self.out(state[:asked]))
 
 
@@ -83,9 +88,15 @@ class GatedAttentionUnit(nn.Module):
         """As above."""
         gate, shift = functional.silu(self.gate(start)), functional.silu(self.shift(start))
         state = start
-        for _ in range(self.rounds):
-            state = self.mix(gate * (propagate(state, nodes, n_nodes, speaks) + self.delta * shift))
+        for wanted in _wanted(self.rounds, asked):
+            heard = propagate(state, nodes, n_nodes, speaks, wanted)
+            state = self.mix(gate[:wanted] * (heard + self.delta * shift[:wanted]))
         return self.norm(self.out(state[:asked]))
+
+
+def _wanted(rounds: int, asked: int | None) -> list[int | None]:
+    """How many interactions each round is for: all, and in the last one those that are asked."""
+    return [None] * (rounds - 1) + [asked] * min(rounds, 1)
 
 
 def _out(width: int, identity: bool) -> nn.Linear:

@@ -114,6 +114,7 @@ class LanguageModel(nn.Module):
         mask: Tensor,
         places: Tensor | None = None,
         levels: Tensor | None = None,
+        wanted: int | None = None,
     ) -> Tensor:
         """Layer ``number`` on these states; 0 is the first that is not frozen.
 
@@ -122,11 +123,13 @@ class LanguageModel(nn.Module):
             mask: (texts, length), 1 for tokens that are there.
             places: (length,) place of each token in the text, NO_PLACE for added ones; None means text only.
             levels: (length,) a token sees those of its own level and below; None means that all see all.
+            wanted: how many of the first tokens are of use after the layer; the others are only seen by these.
         """
         if places is None:
             places = torch.arange(states.shape[1], device=states.device)
-        sight = _Sight(mask, places, None if levels is None else levels[None] <= levels[:, None])
-        return self.family.run(self.model, self.frozen + number, states, sight, last=number == self.n_layers - 1)
+        sight = _Sight(mask, places, None if levels is None else levels[None] <= levels[:, None], wanted)
+        after = self.family.run(self.model, self.frozen + number, states, sight, last=number == self.n_layers - 1)
+        return after[:, :wanted]
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """The last layer's states of the text alone, as ``AutoModel`` gives them."""
@@ -138,11 +141,13 @@ class LanguageModel(nn.Module):
 
 @dataclass(frozen=True)
 class _Sight:
-    """Which tokens there are, where, and which of them (row) may see which (column); None: all may see all."""
+    """Which tokens there are, where, which of them (row) may see which (column; None: all may see all), and how many
+    of the first are wanted after the layer (None: all)."""
 
     mask: Tensor  # (texts, length)
     places: Tensor  # (length,)
     allowed: Tensor | None  # (length, length)
+    wanted: int | None
 
     def pairs(self) -> Tensor:
         """(texts, length, length) booleans."""
@@ -163,7 +168,10 @@ class _Family:
         return model.embeddings(input_ids=tokens)
 
     def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
-        return self.layers(model)[number](states, _attention_mask(model, states, sight))
+        """The layer, where a family can do so without the work after attention on tokens that nobody wants."""
+        layer: Any = self.layers(model)[number]
+        attended, _ = layer.attention(states, _attention_mask(model, states, sight))
+        return layer.feed_forward_chunk(attended[:, : sight.wanted])
 
 
 class _Electra(_Family):
@@ -178,6 +186,9 @@ class _DistilBert(_Family):
 
     def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
         return model.embeddings(tokens)
+
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        return self.layers(model)[number](states, _attention_mask(model, states, sight))
 
 
 class _MPNet(_Family):

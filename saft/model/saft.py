@@ -169,6 +169,7 @@ class SaftModel(InteractionModel):
             "item": self.node_tokens["item"](batch.item_nodes).index_select(0, batch.items),
         }
         added, levels = self._added_tokens(batch, node_states)
+        own = {side: self._own(batch, states) for side, states in node_states.items()}
         proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
         passed_on = []
         for number, layer in enumerate(self.layers, start=1):
@@ -177,7 +178,7 @@ class SaftModel(InteractionModel):
             if self.settings.text_messages:
                 pair = pair + means(texts, masks)[:, None]
             passed_on.append(pair.detach())
-            proxy = layer(proxy, added, self._starts(number - 1, pair, batch, node_states), nodes)
+            proxy = layer(proxy, added, self._starts(number - 1, pair, batch, own), nodes)
         representation = self._readout(batch, masks, (proxy, texts), before)
         return self._answer(batch, representation, torch.stack(passed_on, dim=1))
 
@@ -210,21 +211,27 @@ class SaftModel(InteractionModel):
                 levelled[length + 1 :] = torch.tensor(levels, device=states.device)
             together = torch.cat([first[:, None], states, extra], dim=1)
             around = functional.pad(mask, (1, more), value=1)
-            after = self.language.run_layer(number, together, around, places, levelled)
+            # Of the added tokens, the next layer gets new ones: only the user's and the item's say something more.
+            wanted = 1 + length + min(more, 2)
+            after = self.language.run_layer(number, together, around, places, levelled, wanted)
             proxies.append(after[:, 0])
             read.append(after[:, 1 : length + 1])
             pairs.append(after[:, length + 1 : length + 3])
         return torch.cat(proxies), read, torch.cat(pairs)
 
-    def _starts(self, layer: int, pair: Tensor, batch: Batch, node_states: dict[str, Tensor]) -> dict[str, Tensor]:
-        """u⁰ = ũ + λ · user token, of read and remembered interactions; with labels, plus that of the label."""
+    def _own(self, batch: Batch, node_states: Tensor) -> Tensor:
+        """λ · user token, of read and remembered interactions; with labels, plus that of the label."""
+        own = self.settings.lam * node_states
+        return own if batch.labels is None else own + self.label_states(batch.labels)
+
+    def _starts(self, layer: int, pair: Tensor, batch: Batch, own: dict[str, Tensor]) -> dict[str, Tensor]:
+        """u⁰ = ũ + what is the interaction's own in every layer."""
         starts = {}
-        for place, side in enumerate(("user", "item")):
+        for place, (side, same) in enumerate(own.items()):
             after = pair[:, place]
             if batch.remembered is not None:
                 after = torch.cat([after, batch.remembered[:, layer, place]])
-            start = after + self.settings.lam * node_states[side]
-            starts[side] = start if batch.labels is None else start + self.label_states(batch.labels)
+            starts[side] = after + same
         return starts
 
     def _readout(

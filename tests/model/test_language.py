@@ -109,6 +109,20 @@ def test_a_token_sees_its_own_level_and_those_below(encoder, text):
     torch.testing.assert_close(other_middle[:, 1:-1][mask.bool()], start[:, 1:-1][mask.bool()])
 
 
+def test_tokens_that_are_wanted_are_the_same_if_the_others_are_not(encoder, text):
+    tokens, mask = pads(encoder, *text), text[1]
+    model = LanguageModel(encoder)
+    places = torch.cat([torch.arange(14), torch.tensor([NO_PLACE] * 2)])
+    around = torch.nn.functional.pad(mask, (0, 2), value=1)
+    with torch.no_grad():
+        states = torch.nn.functional.pad(model.embed(tokens, mask), (0, 0, 0, 2), value=0.5)
+        for levels in (None, torch.tensor([0] * 14 + [1] * 2)):
+            whole = model.run_layer(0, states, around, places, levels)
+            narrowed = model.run_layer(0, states, around, places, levels, wanted=15)
+            assert whole.shape[1] == 16
+            torch.testing.assert_close(narrowed, whole[:, :15], atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_only_the_first_layers_are_kept_on_request(encoder, text, layers):
     tokens, mask = pads(encoder, *text), text[1]
