@@ -49,6 +49,7 @@ def test_removing_text_is_predicting_the_rows_without_words(network, parts, fitt
 
     import polars as pl
 
+    from saft.feed import Feed
     from saft.metrics import score, softmax
     from saft.prediction import predict_logits
 
@@ -56,9 +57,9 @@ def test_removing_text_is_predicting_the_rows_without_words(network, parts, fitt
     texts = network.texts.to_list()
     for row in parts.test:
         texts[row] = ""
-    feed, numbers = fitted.feed_for(rows)
-    reader = fitted.assembly_.reader
-    feed.inputs = replace(feed.inputs, tokens=reader.read(replace(network, texts=pl.Series(texts))).tokens)
+    whole, numbers = fitted.feed_for(rows)
+    tokens = fitted.assembly_.reader.read(replace(network, texts=pl.Series(texts))).tokens
+    feed = Feed(replace(whole.inputs, tokens=tokens), whole.labels, whole.n_classes, whole.settings, whole.memory)
     scores = score(rows.labels, softmax(predict_logits(fitted.model_, feed, numbers), fitted.temperature_))
     removed = {name: macro for name, macro, _ in what_removing_costs(fitted, rows)}
     assert removed["without text"] == pytest.approx(scores.macro_f1)
