@@ -74,10 +74,11 @@ def _read_per_target() -> Iterator[Figure]:
     Fewer epochs, more texts: the first one reads neighbours for the first time, and in the end all are read once more
     with the best weights. Fewer labels, more texts: most neighbours are then no targets.
     """
-    for epochs, share, promise in ((5, 1.0, "<= 2"), (3, 1.0, ""), (5, FEW, "")):
+    for epochs, share in ((5, 1.0), (3, 1.0), (5, FEW)):
+        promise = "<= 2" if share == 1 else ""
         name = f"training, b=5, {epochs} epochs" + (f", {share:.0%} of the labels" if share < 1 else "")
         in_epochs, in_all = _texts(epochs, share)
-        yield Figure(f"{name}: texts encoded per target", in_epochs, "texts", "<= 2" if share == 1 else "")
+        yield Figure(f"{name}: texts encoded per target", in_epochs, "texts", promise)
         yield Figure(f"{name}: texts encoded per target, with the last reading", in_all, "texts", promise)
 
 

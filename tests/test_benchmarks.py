@@ -13,9 +13,11 @@ from benchmarks import accuracy, centrality, rivals_way, scaling, serving
 from benchmarks.competitors import (
     PlainText,
     counted_texts,
+    labelled_rows,
     predict_rivals_way,
     predict_saft,
     saft_settings,
+    seconds_of_steps,
     train_rivals_way,
     train_saft,
 )  # fmt: skip
@@ -23,6 +25,7 @@ from benchmarks.measuring import Figure, compare
 from benchmarks.reading import read_with_pandas, read_with_saft, write_example
 from saft.assembly import Assembly
 from saft.live import Interaction
+from saft.training import Trainer
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,16 @@ def test_every_competitor_trains_and_predicts(tiny_encoder):
         predict_rivals_way(theirs, network, 50), plain.train(), plain.predict(),
     ]  # fmt: skip
     assert min(costs) > 0
+
+
+def test_every_step_of_an_epoch_is_timed(tiny_encoder):
+    network, settings = saft.demo_network(200), saft_settings(tiny_encoder, 0, 2, epochs=1)
+    train, valid = labelled_rows(network)
+    assembly = Assembly.fresh(settings, network.showing(train))
+    trainer = Trainer(assembly.model, assembly.feed(), train, valid, network.labels[valid], settings)
+    seconds = list(seconds_of_steps(trainer))
+    assert len(seconds) == trainer.steps_per_epoch
+    assert min(seconds) > 0
 
 
 @pytest.mark.parametrize("way", ["saft", "reread", "rivals", "half_frozen", "few_labels"])
