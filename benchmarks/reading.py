@@ -41,7 +41,7 @@ def write_example(path: Path, rows: int) -> None:
 
 
 def read_with_saft(path: str) -> Callable[[], tuple[Any, ...]]:
-    from saft.reading import read
+    from saft.data.reading import read
 
     def work() -> tuple[Any, ...]:
         network = read(path)

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.assembly import Assembly
-from saft.feed import Feed, Pass, batch_nodes
+from saft.classifier.assembly import Assembly
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.loader import Feed, Pass, batch_nodes
 from saft.model.batch import Batch
-from saft.model.interaction_attention import LineGraphAttention
-from saft.network import TextualInteractionNetwork
+from saft.model.message_passing import LineGraphAttention
 from saft.settings import AS_PRINTED, Settings
 
 PADDED_TO = 64

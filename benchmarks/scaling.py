@@ -21,7 +21,7 @@ from benchmarks import inference, training
 from benchmarks.competitors import described, encoder_called, saft_settings
 from benchmarks.measuring import Figure, compare, peak_mb
 from saft import SaftClassifier
-from saft.training import EpochRecord, Silence
+from saft.learning.trainer import EpochRecord, Silence
 
 SIZES = (10_000, 100_000, 1_000_000)
 STAGES = ("read", "structure", "train", "predict")

@@ -62,8 +62,8 @@ def bare_forward(repeats: int = 50) -> float:
     """Seconds of the encoder alone on the text, tokens given."""
     import torch
 
-    from saft.model.language import LanguageModel
-    from saft.tokens import load_tokenizer
+    from saft.features.tokens import load_tokenizer
+    from saft.model.encoder import LanguageModel
 
     language = LanguageModel.load("minilm").train(False)
     tokens = torch.tensor(load_tokenizer("minilm")([TEXT])["input_ids"])
@@ -143,8 +143,8 @@ async def _load(url: str, rows: list[dict[str, str]], clients: int, seconds: flo
 def _serve(size: int, port: int, folder: Path) -> None:
     import uvicorn
 
-    from saft.serving.app import create_app
-    from saft.serving.onnx_session import hasten, is_installed
+    from saft.server.app import create_app
+    from saft.server.onnx_session import hasten, is_installed
 
     def load() -> Any:
         desk = _desk(size, folder)
@@ -158,8 +158,8 @@ def _serve(size: int, port: int, folder: Path) -> None:
 def _desk(size: int, folder: Path) -> Any:
     """Of an untrained model that knows this many interactions."""
     from saft import SaftClassifier
-    from saft.assembly import Assembly
-    from saft.serving.desk import Desk
+    from saft.classifier.assembly import Assembly
+    from saft.server.service import Desk
 
     classifier = SaftClassifier()
     classifier.assembly_ = Assembly.fresh(classifier.settings, saft.demo_network(size))

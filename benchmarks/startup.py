@@ -37,8 +37,8 @@ def _seconds(command: list[str]) -> float:
 
 def _train_one_step() -> None:
     """The command as it is, in this process, which ends with the first step."""
-    from saft.cli import main
-    from saft.training import Trainer
+    from saft.cli.app import main
+    from saft.learning.trainer import Trainer
 
     step = Trainer._step
 

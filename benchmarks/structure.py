@@ -72,7 +72,7 @@ def worst_error(interactions: int) -> float:
 
 def sampling_rate(candidates: int = 5_000_000, repeats: int = 5) -> float:
     """Candidates per second, for users and items in turn."""
-    from saft.sampling import all_neighbours, sample_neighbours
+    from saft.learning.sampling import all_neighbours, sample_neighbours
 
     weights = np.random.default_rng(0).random(candidates)
     sides = [all_neighbours(codes, int(codes.max()) + 1) for codes in power_law(candidates)]

@@ -31,8 +31,8 @@ from benchmarks.competitors import (
 from benchmarks.measuring import Cost, Figure, compare, peak_mb
 from benchmarks.rivals_way import settings_of
 from saft import SaftClassifier
-from saft.assembly import Assembly
-from saft.training import EpochRecord, Silence, Trainer
+from saft.classifier.assembly import Assembly
+from saft.learning.trainer import EpochRecord, Silence, Trainer
 
 # encoder → (interactions of the embedded network, targets of the slow competitors)
 SIZES = {"tiny": (10_000, 500), "minilm3": (1_000, 100), "minilm6": (600, 50)}

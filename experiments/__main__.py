@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saft.console import run_app, say
+from saft.cli.console import run_app, say
 
 if TYPE_CHECKING:
     from experiments.tables import Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saft.picture import BLUE, GREY, ORANGE
+from saft.data.plot import BLUE, GREY, ORANGE
 from saft.writing import replacing
 
 if TYPE_CHECKING:

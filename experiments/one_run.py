@@ -14,12 +14,12 @@ from experiments.datasets import load
 from experiments.datasets.cores import latest_core
 from experiments.tables import Network, Run
 from saft.comparison import run as compared
+from saft.data.network import TextualInteractionNetwork
+from saft.data.reading import read
+from saft.data.splits import split
 from saft.errors import InputError
+from saft.learning.trainer import EpochRecord
 from saft.methods import find
-from saft.network import TextualInteractionNetwork
-from saft.reading import read
-from saft.splits import split
-from saft.training import EpochRecord
 
 
 class Telling:

@@ -10,7 +10,7 @@ from typing import Any
 from experiments.results import DONE, FOLDER, Result, read_results, seconds_by_row
 from experiments.runner import run_all
 from experiments.tables import Run
-from saft.console import plain, say
+from saft.cli.console import plain, say
 
 UNKNOWN = 120.0  # seconds that a run is taken to need while nothing like it was run
 

@@ -4,14 +4,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from saft.classifier import SaftClassifier, load
+    from saft.classifier.estimator import SaftClassifier, load
     from saft.comparison import compare
+    from saft.data.demo import demo_network
+    from saft.data.network import TextualInteractionNetwork
+    from saft.data.reading import read
+    from saft.data.splits import Split, split
     from saft.errors import InputError, InputWarning
-    from saft.explanation import explain
-    from saft.marketplace import demo_network
-    from saft.network import TextualInteractionNetwork
-    from saft.reading import read
-    from saft.splits import Split, split
+    from saft.online.explanation import explain
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,15 +32,15 @@ __all__ = [
 _HOME = {
     "InputError": "saft.errors",
     "InputWarning": "saft.errors",
-    "SaftClassifier": "saft.classifier",
-    "Split": "saft.splits",
-    "TextualInteractionNetwork": "saft.network",
+    "SaftClassifier": "saft.classifier.estimator",
+    "Split": "saft.data.splits",
+    "TextualInteractionNetwork": "saft.data.network",
     "compare": "saft.comparison",
-    "demo_network": "saft.marketplace",
-    "explain": "saft.explanation",
-    "load": "saft.classifier",
-    "read": "saft.reading",
-    "split": "saft.splits",
+    "demo_network": "saft.data.demo",
+    "explain": "saft.online.explanation",
+    "load": "saft.classifier.estimator",
+    "read": "saft.data.reading",
+    "split": "saft.data.splits",
 }
 
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from saft.data.network import TextualInteractionNetwork
+from saft.data.plot import BLUE, GREY, ORANGE, refuse_other_pictures
+from saft.data.splits import Split, split
 from saft.errors import InputError
 from saft.methods import find
 from saft.metrics import macro_f1, micro_f1
-from saft.network import TextualInteractionNetwork
-from saft.picture import BLUE, GREY, ORANGE, refuse_other_pictures
-from saft.splits import Split, split
 from saft.writing import replacing
 
 if TYPE_CHECKING:
-    from saft.training import Watcher
+    from saft.learning.trainer import Watcher
 
 OURS = ("saft", "saft_lga", "saft_gau")
 

@@ -23,9 +23,9 @@ from benchmarks.competitors import (
 )  # fmt: skip
 from benchmarks.measuring import Figure, compare
 from benchmarks.reading import read_with_pandas, read_with_saft, write_example
-from saft.assembly import Assembly
-from saft.live import Interaction
-from saft.training import Trainer
+from saft.classifier.assembly import Assembly
+from saft.learning.trainer import Trainer
+from saft.online.live import Interaction
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import saft
 from saft import comparison
 from saft.comparison import Run, as_table, compare, draw_leaderboard, leaderboard, majority, run
+from saft.data.network import HIDDEN
 from saft.methods import Method
-from saft.network import HIDDEN
 
 
 @pytest.fixture(scope="module")

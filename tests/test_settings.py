@@ -6,7 +6,7 @@ import pytest
 
 import saft
 from saft import structure
-from saft.sampling import WEIGHTS
+from saft.learning.sampling import WEIGHTS
 from saft.settings import AS_PRINTED, CENTRALITIES, DISTANCES, HELP, STRUCTURE_ONLY, TEXT_ONLY, Settings
 
 

@@ -24,11 +24,11 @@ import polars as pl
 
 from experiments.datasets.cards import ROLES, Card, Counts
 from experiments.datasets.cores import k_core
-from saft.coding import code
-from saft.diagnosis import numbered
+from saft.data.coding import code
+from saft.data.diagnosis import numbered
+from saft.data.files import GZIP_MAGIC
+from saft.data.times import parse_times
 from saft.errors import InputError, InputWarning
-from saft.files import GZIP_MAGIC
-from saft.times import parse_times
 
 Schema = dict[str, type[pl.DataType]]
 # JSON lines: of which type the times are, and from which to which number of stars labels go.

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
-from saft.network import TextualInteractionNetwork
 
 
 def k_core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:

@@ -12,8 +12,8 @@ from saft.settings import HELP, Settings
 if TYPE_CHECKING:
     import numpy as np
 
-    from saft.network import TextualInteractionNetwork
-    from saft.training import Watcher
+    from saft.data.network import TextualInteractionNetwork
+    from saft.learning.trainer import Watcher
 
 
 class InteractionClassifier(Protocol):

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.feed import Memory, hash_seed
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.loader import Memory, hash_seed
+from saft.learning.prediction import predict_logits
+from saft.learning.trainer import Silence, Watcher
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._line_graph import LineGraph
 from saft.metrics import softmax
-from saft.network import TextualInteractionNetwork
-from saft.prediction import predict_logits
 from saft.settings import Settings
-from saft.training import Silence, Watcher
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.assembly import Assembly, Build
-from saft.feed import Feed, Source
+from saft.classifier.assembly import Assembly, Build
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.loader import Feed, Source
+from saft.learning.prediction import predict_logits, refresh
+from saft.learning.trainer import Loss, Standing, Trainer, Watcher
 from saft.metrics import softmax
+from saft.model.base import InteractionModel, Output, Sizes, pooled
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel, Output, Sizes, pooled
-from saft.model.language import LanguageModel
-from saft.network import TextualInteractionNetwork
-from saft.prediction import predict_logits, refresh
+from saft.model.encoder import LanguageModel
 from saft.settings import Settings
-from saft.training import Loss, Standing, Trainer, Watcher
 
 
 class FineTuned:

@@ -22,12 +22,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.trainer import Watcher
 from saft.methods._features import FeatureMethod
 from saft.methods._line_graph import LineGraph
 from saft.methods._text_vectors import text_vectors
-from saft.network import TextualInteractionNetwork
 from saft.settings import Settings
-from saft.training import Watcher
 
 HIDDEN_UNITS, DROPOUT = 256, 0.5
 # Full batch, hundreds of steps.

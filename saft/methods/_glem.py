@@ -23,17 +23,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.assembly import Assembly
+from saft.classifier.assembly import Assembly
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.prediction import predict_logits, represent
+from saft.learning.trainer import Silence, Watcher
 from saft.methods._features import OverFeatures, RowFeed
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._gcn import GRAPH_TRAINING, GRAPHS
 from saft.methods._line_graph import LineGraph
 from saft.methods.bert import Bert
 from saft.metrics import softmax
-from saft.network import TextualInteractionNetwork
-from saft.prediction import predict_logits, represent
 from saft.settings import Settings
-from saft.training import Silence, Watcher
 
 LM_TRUST, GNN_TRUST, TEMPERATURE, KEPT = 0.5, 0.3, 0.2, 0.8
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from saft.network import TextualInteractionNetwork
+from saft.data.network import TextualInteractionNetwork
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,14 +25,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.trainer import Watcher
 from saft.methods._features import FeatureMethod, Perceptron
 from saft.methods._line_graph import LineGraph
 from saft.methods._text_vectors import text_vectors
-from saft.network import TextualInteractionNetwork
 from saft.settings import Settings
 from saft.structure.alternatives import PageRankEmbedding
 from saft.structure.distance import KernelEmbedding
-from saft.training import Watcher
 
 RESTART, HEAT, REST = 0.5, 1.0, 1e-5
 DIMENSIONS = 256

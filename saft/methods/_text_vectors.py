@@ -17,12 +17,12 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
-from saft.backbones import open_backbone
 from saft.errors import InputError
-from saft.model.interaction_model import pooled
-from saft.model.language import FAMILIES, LanguageModel
+from saft.features.backbones import open_backbone
+from saft.features.tokens import Tokens, load_tokenizer, tokenise
+from saft.model.base import pooled
+from saft.model.encoder import FAMILIES, LanguageModel
 from saft.settings import Settings
-from saft.tokens import Tokens, load_tokenizer, tokenise
 from saft.writing import cache_folder, replacing
 
 TEXTS_AT_ONCE = 64

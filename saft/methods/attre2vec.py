@@ -25,15 +25,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.sampling import Neighbours, all_neighbours
+from saft.learning.trainer import Silence, Watcher
 from saft.methods._card import Method
 from saft.methods._features import RowFeed, Rows
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._logistic import Logistic
 from saft.methods._text_vectors import text_vectors
-from saft.network import TextualInteractionNetwork
-from saft.sampling import Neighbours, all_neighbours
 from saft.settings import Settings
-from saft.training import Silence, Watcher
 
 WALKS, LENGTH, WIDTH = 16, 8, 64
 POSITIVES, NEGATIVES = 5, 10

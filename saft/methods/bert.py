@@ -15,8 +15,8 @@ from functools import partial
 
 from saft.methods._card import Method
 from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
+from saft.model.base import Output
 from saft.model.batch import Batch
-from saft.model.interaction_model import Output
 from saft.settings import TEXT_ONLY
 
 

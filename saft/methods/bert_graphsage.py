@@ -22,15 +22,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.errors import InputError
+from saft.learning.trainer import Watcher
 from saft.methods._card import InteractionClassifier, Method
 from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_targets
 from saft.methods._gcn import FrozenText
 from saft.methods._line_graph import LineGraph
+from saft.model.base import Output, Sizes
 from saft.model.batch import Batch
-from saft.model.interaction_model import Output, Sizes
-from saft.model.language import LanguageModel
+from saft.model.encoder import LanguageModel
 from saft.settings import Settings
-from saft.training import Watcher
 
 HIDDEN_UNITS = 128
 

@@ -20,9 +20,9 @@ from torch.nn import functional
 
 from saft.methods._card import Method
 from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
+from saft.model.base import NodeTable, Output, Sizes
 from saft.model.batch import Batch
-from saft.model.interaction_model import NodeTable, Output, Sizes
-from saft.model.language import NO_PLACE, LanguageModel
+from saft.model.encoder import NO_PLACE, LanguageModel
 from saft.settings import TEXT_ONLY, Settings
 
 

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from saft.data.network import TextualInteractionNetwork
 from saft.methods._card import Method
 from saft.methods._features import FeatureMethod, Perceptron
 from saft.methods._line_graph import LineGraph
 from saft.methods._text_vectors import text_vectors
-from saft.network import TextualInteractionNetwork
 
 DAMPING, USERS_SHARE, REST = 0.5, 0.5, 1e-4
 

@@ -28,19 +28,19 @@ from scipy.sparse import csr_array, csr_matrix
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saft.assembly import Assembly
+from saft.classifier.assembly import Assembly
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.trainer import Watcher
 from saft.methods._card import Method
 from saft.methods._features import FeatureMethod
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._gcn import GRAPH, GRAPH_TRAINING, GRAPHS
 from saft.methods._text_vectors import encode
 from saft.methods.tfidf import learn_words
+from saft.model.base import InteractionModel, Output, Sizes, masked_mean
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel, Output, Sizes, masked_mean
-from saft.model.language import LanguageModel
-from saft.network import TextualInteractionNetwork
+from saft.model.encoder import LanguageModel
 from saft.settings import TEXT_ONLY, Settings
-from saft.training import Watcher
 
 MOST_LEVELS, LEAF = 10, 16  # at most 1,024 parts of about 16 nodes
 ROUNDS = 5  # of 2-means

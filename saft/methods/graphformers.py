@@ -26,9 +26,9 @@ from saft.errors import InputError
 from saft.methods._card import Method
 from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_targets
 from saft.methods.bert_nodes import run_with
+from saft.model.base import Output, Sizes
 from saft.model.batch import Batch
-from saft.model.interaction_model import Output, Sizes
-from saft.model.language import LanguageModel
+from saft.model.encoder import LanguageModel
 from saft.settings import Settings
 
 

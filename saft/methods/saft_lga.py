@@ -1,6 +1,6 @@
 """SAFT (LGA) as the paper prints it: messages by the line graph attention.
 
-The formulas are in ``saft/model/saft.py`` and ``saft/model/interaction_attention.py``. Corrected only where what is
+The formulas are in ``saft/model/saft.py`` and ``saft/model/message_passing.py``. Corrected only where what is
 printed cannot be computed: the distance embedding leaves out directions of weight 1/0, structure tokens belong to the
 interaction, samples that all interactions of a node share are drawn by the sum over its targets. Mini-batches with one
 sampled neighbour by user and one by item, as the authors' release has it; the paper does not state its b. Four

@@ -16,12 +16,12 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
+from saft.learning.trainer import Watcher
 from saft.methods._card import Method
 from saft.methods._logistic import Logistic
-from saft.network import TextualInteractionNetwork
 from saft.settings import Settings
-from saft.training import Watcher
 
 MOST_WORDS = 2000
 WORD = r"(?u)\b\w+\b"  # words of one letter count too: in some languages they are words

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saft.data.network import TextualInteractionNetwork
 from saft.methods._card import Method
 from saft.methods._features import FeatureMethod
 from saft.methods._gcn import GRAPH_TRAINING
 from saft.methods._line_graph import LineGraph
 from saft.methods.tfidf import learn_words
-from saft.model.interaction_model import NodeTable
-from saft.network import TextualInteractionNetwork
+from saft.model.base import NodeTable
 from saft.settings import Settings
 
 

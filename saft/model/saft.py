@@ -29,11 +29,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.errors import InputError
-from saft.known_labels import KnownLabels
+from saft.features.known_labels import KnownLabels
+from saft.model.base import InteractionModel, NodeTable, Output, Sizes, means
 from saft.model.batch import Batch, Nodes
-from saft.model.interaction_attention import GatedAttentionUnit, LineGraphAttention
-from saft.model.interaction_model import InteractionModel, NodeTable, Output, Sizes, means
-from saft.model.language import NO_PLACE, LanguageModel
+from saft.model.encoder import NO_PLACE, LanguageModel
+from saft.model.message_passing import GatedAttentionUnit, LineGraphAttention
 from saft.settings import Settings
 
 TEXT, ADDED, PROXY = 0, 1, 2  # a token sees its own level and those below

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 import saft
-from saft.assembly import Assembly
+from saft.classifier.assembly import Assembly
+from saft.learning.prediction import refresh
 from saft.methods import find
+from saft.model.base import InteractionModel
 from saft.model.batch import Batch
-from saft.model.interaction_model import InteractionModel
-from saft.prediction import refresh
 
 GOOD, BAD = "lovely perfect", "broken awful"
 NEUTRAL = ("the", "it", "and", "a", "is", "for")

@@ -2,7 +2,7 @@
 
 import torch
 
-from saft.network import HIDDEN
+from saft.data.network import HIDDEN
 from tests.methods.conftest import texts_of
 
 

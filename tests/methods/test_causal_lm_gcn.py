@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import saft
+from saft.features.tokens import load_tokenizer
 from saft.methods import find
 from saft.methods._text_vectors import frozen_encoder, text_vectors
 from saft.settings import Settings
-from saft.tokens import load_tokenizer
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import saft
+from saft.features.tokens import load_tokenizer
 from saft.methods import find
-from saft.tokens import load_tokenizer
 
 
 def folder_with(model, tiny_encoder, folder) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import saft
-from saft.joining import join
+from saft.data.joining import join
 from saft.methods import find, names
 from saft.metrics import macro_f1
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import saft
+from saft.learning.trainer import Silence
 from saft.methods import find
 from saft.methods._fine_tuned import neighbours_of_targets
-from saft.training import Silence
 from tests.methods.test_bert_graphsage import neighbours
 
 
@@ -22,7 +22,7 @@ def test_validation_labels_are_in_nothing_that_a_method_keeps(toy, toy_settings)
     parts = saft.split(toy, seed=0)
     method = find("bert_labels").make(toy_settings | {"epochs": 1}).fit(toy, parts.train, parts.valid)
     assert np.flatnonzero(method.assembly.network.is_labelled).tolist() == sorted(parts.train)
-    assert np.flatnonzero(method.feed(toy).labels != saft.network.HIDDEN).tolist() == sorted(parts.train)
+    assert np.flatnonzero(method.feed(toy).labels != saft.data.network.HIDDEN).tolist() == sorted(parts.train)
 
 
 def test_an_interrupted_training_is_no_result(toy, toy_settings):

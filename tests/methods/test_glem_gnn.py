@@ -4,10 +4,10 @@ import numpy as np
 import torch
 
 import saft
+from saft.learning.prediction import represent
 from saft.methods import find
 from saft.methods._line_graph import LineGraph
 from saft.metrics import softmax
-from saft.prediction import represent
 
 
 def test_its_answer_is_the_convolution_of_the_kept_language_models_vectors(toy, toy_settings):

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 
 import saft
+from saft.learning.objective import loss_of
 from saft.methods import find
 from saft.methods._glem import LM_TRUST, TEMPERATURE, one_hot, pseudo_labelled
 from saft.metrics import softmax
-from saft.objective import loss_of
 
 
 def test_the_loss_is_that_of_labels_and_that_of_pseudo_labels_by_their_shares(toy, toy_settings):

@@ -14,7 +14,7 @@ def test_it_predicts_what_the_classifier_with_the_same_labels_predicts(toy, toy_
     network = classifier.network_.hiding(parts.valid)  # in a comparison validation labels are not known
     expected = method.predict_proba(hidden, parts.test)
     feed = classifier.assembly_.feed(network)
+    from saft.learning.prediction import predict_logits
     from saft.metrics import softmax
-    from saft.prediction import predict_logits
 
     np.testing.assert_allclose(softmax(predict_logits(classifier.model_, feed, parts.test)), expected, atol=1e-6)

@@ -8,15 +8,15 @@ import torch
 from torch.nn import functional
 
 import saft
-from saft.feed import Feed, Memory
-from saft.inputs import Reader
+from saft.data.network import HIDDEN
+from saft.features.featurizer import Reader
+from saft.features.tokens import load_tokenizer
+from saft.learning.loader import Feed, Memory
+from saft.model.base import Sizes, masked_mean
 from saft.model.batch import Batch
-from saft.model.interaction_model import Sizes, masked_mean
-from saft.model.language import NO_PLACE, LanguageModel
+from saft.model.encoder import NO_PLACE, LanguageModel
 from saft.model.saft import ADDED, PROXY, TEXT, SaftModel
-from saft.network import HIDDEN
 from saft.settings import AS_PRINTED, TEXT_ONLY, Settings
-from saft.tokens import load_tokenizer
 
 N = 60
 

@@ -1,0 +1,86 @@
+"""What is to be told about a trained model: scores on rows it has not learnt from, and what they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import polars as pl
+
+import saft
+from saft.classifier.estimator import SaftClassifier
+from saft.classifier.report import ReportFacts
+from saft.data.network import HIDDEN, TextualInteractionNetwork
+from saft.features.featurizer import Inputs
+from saft.features.tokens import tokenise
+from saft.learning.loader import Feed
+from saft.learning.prediction import predict_logits
+from saft.metrics import score, softmax
+
+MOST_REMOVALS = 2_000  # rows that parts are removed from: enough to see what matters, on a large network
+
+
+def report_facts(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str) -> ReportFacts:
+    """Everything that the report and the card tell; ``rows`` are labelled, ``part`` says what they were kept for."""
+    report = classifier.report()
+    feed, numbers = classifier.feed_for(rows)
+    logits = predict_logits(classifier.model_, feed, numbers)
+    frame = rows.to_frame()
+    names = {role: rows.column_names.get(role, role) for role in ("user", "item", "text")}
+    some = np.random.default_rng(0).permutation(len(rows))[:MOST_REMOVALS]
+    return ReportFacts(
+        title=title,
+        classes=classifier.classes_.cast(pl.String).to_list(),
+        part=part,
+        labels=classifier.label_codes(rows),
+        probabilities=softmax(logits, classifier.temperature_),
+        uncalibrated=softmax(logits),
+        temperature=classifier.temperature_,
+        rows=frame.select(**{role: pl.col(name) for role, name in names.items()}),
+        history=[asdict(record) for record in report.history],
+        removals=what_removing_costs(classifier, rows.take(np.sort(some))) if len(rows) else [],
+        network=[(name, figure) for name, figure in classifier.network_.summary().rows()],
+        settings=classifier.settings.as_dict(),
+        best_epoch=report.best_epoch,
+        seconds=report.seconds,
+        version=saft.__version__,
+    )
+
+
+def what_removing_costs(classifier: SaftClassifier, rows: TextualInteractionNetwork) -> list[tuple[str, float, float]]:
+    """(what the model saw, Macro-F1, Micro-F1) on these labelled rows; first with everything.
+
+    Parts are blanked and the rows predicted again; the model is not trained again. So this says what its predictions
+    rest on, not how well another model would do without.
+    """
+    answers = classifier.label_codes(rows)
+    whole, numbers = classifier.feed_for(rows)
+    results = []
+    for name, feed in {"everything": whole, **_variants(classifier, whole, numbers)}.items():
+        logits = predict_logits(classifier.model_, feed, numbers)
+        scores = score(answers, softmax(logits, classifier.temperature_))
+        results.append((name, scores.macro_f1, scores.micro_f1))
+    return results
+
+
+def _variants(classifier: SaftClassifier, whole: Feed, numbers: np.ndarray) -> dict[str, Feed]:
+    """Feeds in which these rows lack something that the model would see."""
+    settings, inputs = whole.settings, whole.inputs
+
+    def feed(inputs: Inputs = inputs, labels: np.ndarray = whole.labels, alone: bool = False) -> Feed:
+        return Feed(inputs, labels, whole.n_classes, settings, whole.memory, alone)
+
+    variants = {}
+    if settings.words:
+        nothing = tokenise(pl.Series([""]), classifier.tokenizer_, settings.max_length)
+        variants["without text"] = feed(replace(inputs, tokens=inputs.tokens.with_text(numbers, nothing.flat)))
+    if inputs.structure:
+        blank = {role: vectors.copy() for role, vectors in inputs.structure.items()}
+        for vectors in blank.values():
+            vectors[numbers] = 0
+        variants["without structure"] = feed(replace(inputs, structure=blank))
+    if settings.fusion != "none" and (settings.user_messages or settings.item_messages):
+        variants["without messages"] = feed(alone=True)
+    if settings.labels:
+        variants["without known labels"] = feed(labels=np.full_like(whole.labels, HIDDEN))
+    return variants

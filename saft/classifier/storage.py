@@ -1,0 +1,236 @@
+"""A model as a folder: weights, settings, encoder, tokenizer, structure and the known interactions.
+
+The folder appears whole or not at all: it is written beside its place and moved there at the end. ``model.json`` names
+every file with its sha256, so that a folder that lost or mixed up files is noticed when it is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+import saft
+from saft.classifier.assembly import Assembly
+from saft.data.network import TextualInteractionNetwork
+from saft.errors import InputError
+from saft.features.featurizer import Reader
+from saft.features.ngrams import Phrases
+from saft.features.nodes import Attributes
+from saft.learning.loader import Memory
+from saft.settings import Settings
+from saft.writing import is_half_written
+
+if TYPE_CHECKING:
+    from saft.model.encoder import LanguageModel
+
+FORMAT = 1
+FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
+WEIGHTS, STRUCTURE, MEMORY = "weights.safetensors", "structure.safetensors", "memory.safetensors"
+PHRASES = "phrases.safetensors"
+INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
+
+
+def save(
+    assembly: Assembly, folder: Path, learnt: dict[str, Any], also: Callable[[Path], None] = lambda folder: None
+) -> None:
+    """Write the model to ``folder``, in place of a model that was there.
+
+    Args:
+        learnt: what else is to be known when it is loaded, as JSON.
+        also: writes further files to the folder it is given.
+    """
+    refuse_foreign(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+            new = Path(temporary) / "new"
+            new.mkdir()
+            _write(assembly, new, learnt)
+            also(new)
+            _swap(new, folder, Path(temporary) / "old")
+    except OSError as error:
+        raise InputError(f"Cannot write the model to {folder}: {error.strerror or error}.") from error
+
+
+def _swap(new: Path, folder: Path, old: Path) -> None:
+    """Put ``new`` in the place of ``folder``; if that fails, what was there is there again."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+
+
+def refuse_foreign(folder: Path) -> None:
+    """A folder with something else in it is not ours to replace."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a model needs a folder.")
+    if folder.is_dir() and not is_model(folder):
+        checkpoint = folder / CHECKPOINT
+        others = [
+            entry.name for entry in folder.iterdir() if entry != checkpoint and not is_half_written(entry, checkpoint)
+        ]
+        if others:
+            raise InputError(f"{folder} holds something else ({others[0]} …): choose a new folder for the model.")
+
+
+def is_model(folder: Path) -> bool:
+    return (folder / FACTS).is_file()
+
+
+def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
+    from safetensors.numpy import save_file as save_arrays
+    from safetensors.torch import save_file as save_tensors
+
+    model, reader, network = assembly.model, assembly.reader, assembly.network
+    save_tensors({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
+    arrays = {name: np.ascontiguousarray(array) for name, array in reader.structure.arrays().items()}
+    if arrays:
+        save_arrays(arrays, folder / STRUCTURE)
+    if reader.phrases is not None:
+        save_arrays(asdict(reader.phrases), folder / PHRASES)
+    if assembly.memory is not None:
+        save_tensors({"states": assembly.memory.states}, folder / MEMORY)
+    _write_network(network, folder)
+    model.language.model.config.save_pretrained(folder / ENCODER)
+    reader.tokenizer.save_pretrained(folder / ENCODER)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    facts = {
+        "format": FORMAT,
+        "saft": saft.__version__,
+        "settings": assembly.settings.as_dict(),
+        "classes": network.classes.to_list(),
+        "class_type": str(network.classes.dtype),
+        "learnt": learnt,
+        "user_attributes": reader.user_attributes.to_json(),
+        "item_attributes": reader.item_attributes.to_json(),
+        "column_names": dict(network.column_names),
+        "files": {path.relative_to(folder).as_posix(): _digest(path) for path in files},
+    }
+    (folder / FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
+    columns: dict[str, Any] = {
+        "user": network.users, "item": network.items, "text": network.texts, "label": network.labels,
+    }  # fmt: skip
+    if network.times is not None:
+        columns["time"] = network.times
+    pl.DataFrame(columns).write_parquet(folder / INTERACTIONS)
+    for name, ids, attributes in (
+        (USERS, network.user_ids, network.user_attributes),
+        (ITEMS, network.item_ids, network.item_attributes),
+    ):
+        table = pl.DataFrame([ids.alias("id")])
+        if attributes is not None:
+            table = table.hstack([column.alias(f"attribute {column.name}") for column in attributes.get_columns()])
+        table.write_parquet(folder / name)
+
+
+def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
+    """What was saved to this folder."""
+    from safetensors.numpy import load_file as load_arrays
+
+    from saft.learning.trainer import read_safetensors
+
+    facts = _facts(folder)
+    settings = Settings.of(facts["settings"], str(folder / FACTS))
+    network = _read_network(folder, _classes(facts), facts["column_names"])
+    reader = Reader(settings, _tokenizer(folder))
+    reader.user_attributes = Attributes.from_json(facts["user_attributes"])
+    reader.item_attributes = Attributes.from_json(facts["item_attributes"])
+    reader.seen_users, reader.seen_items = network.n_users, network.n_items
+    if reader.structure.embeddings:
+        reader.structure.restore(load_arrays(folder / STRUCTURE))
+    if (folder / PHRASES).is_file():
+        reader.phrases = Phrases(**load_arrays(folder / PHRASES))
+    assembly = Assembly.of(settings, network, reader, _encoder(folder, settings))
+    assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
+    assembly.model.train(False)
+    if assembly.memory is not None:
+        assembly.memory = Memory(read_safetensors(folder / MEMORY)[0]["states"])
+    return assembly, facts["learnt"]
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise InputError(f"There is no model folder {folder}.")
+    if not is_model(folder):
+        hint = " Training was interrupted there: continue with saft train … --resume." * (folder / CHECKPOINT).is_file()
+        raise InputError(f"{folder} holds no model: there is no {FACTS} in it.{hint}")
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        made_with, format_ = facts["saft"], int(facts["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / FACTS} is damaged ({error}). Copy the folder again or train anew.") from error
+    if format_ > FORMAT:
+        raise InputError(
+            f"{folder} was written by saft {made_with} in a newer format ({format_}) than this saft "
+            f"{saft.__version__} knows ({FORMAT}). Update saft."
+        )
+    for name, digest in facts["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{folder} is incomplete: {name} is missing. Copy the folder again or train anew.")
+        if _digest(path) != digest:
+            raise InputError(f"{path} is not the file that was saved. Copy the folder again or train anew.")
+    return facts
+
+
+def _classes(facts: dict[str, Any]) -> pl.Series:
+    dtype = getattr(pl, facts["class_type"])
+    return pl.Series("label", facts["classes"], dtype=dtype)
+
+
+def _read_network(folder: Path, classes: pl.Series, column_names: dict[str, str]) -> TextualInteractionNetwork:
+    rows, users, items = (pl.read_parquet(folder / name) for name in (INTERACTIONS, USERS, ITEMS))
+    return TextualInteractionNetwork(
+        users=rows["user"].to_numpy().copy(),
+        items=rows["item"].to_numpy().copy(),
+        texts=rows["text"],
+        labels=rows["label"].to_numpy().copy(),
+        user_ids=users["id"],
+        item_ids=items["id"],
+        classes=classes,
+        times=rows["time"].to_numpy().copy() if "time" in rows.columns else None,
+        user_attributes=_attributes(users),
+        item_attributes=_attributes(items),
+        column_names={role: name for role, name in column_names.items() if role in ("user", "item", "text", "label")},
+    )
+
+
+def _attributes(table: pl.DataFrame) -> pl.DataFrame | None:
+    rest = table.drop("id")
+    return rest.rename({name: name.removeprefix("attribute ") for name in rest.columns}) if rest.width else None
+
+
+def _tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder / ENCODER)
+
+
+def _encoder(folder: Path, settings: Settings) -> LanguageModel:
+    """The encoder's shape; its weights are in the model's."""
+    from transformers import AutoConfig, AutoModel
+
+    from saft.model.encoder import LanguageModel
+
+    model = AutoModel.from_config(AutoConfig.from_pretrained(folder / ENCODER))  # type: ignore[no-untyped-call]
+    return LanguageModel(model, settings.layers or None, settings.frozen_layers)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,50 @@
+"""The command line. Each command is a typed function; heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import gc
+from typing import Annotated
+
+import typer
+
+from saft.cli import compare, data, demo, model, serve
+from saft.cli.console import run_app
+
+app = typer.Typer(
+    help="Classify interactions - this user did this with that item, in these words - by words and graph.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Entry point of the ``saft`` command."""
+    gc.set_threshold(100_000)  # imports make many objects and no garbage: looking for some took a sixth of their time
+    run_app(app)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        import saft
+
+        typer.echo(f"saft {saft.__version__}")
+        raise typer.Exit
+
+
+for command in (
+    data.inspect,
+    demo.demo,
+    model.train,
+    model.predict,
+    model.evaluate,
+    model.embed,
+    compare.compare,
+    serve.serve,
+):
+    app.command()(command)
+
+
+if __name__ == "__main__":
+    main()

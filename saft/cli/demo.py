@@ -1,0 +1,105 @@
+"""``saft demo``: the embedded marketplace, and what the same small encoder learns from text, structure and both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from saft.cli.console import busy, plain, say, show
+from saft.cli.data import print_summary
+from saft.cli.model import write_model
+from saft.cli.serve import run_server
+from saft.errors import InputError
+from saft.settings import STRUCTURE_ONLY, TEXT_ONLY
+
+if TYPE_CHECKING:
+    from saft.classifier.estimator import SaftClassifier
+    from saft.data.network import TextualInteractionNetwork
+    from saft.learning.trainer import Watcher
+    from saft.metrics import Scores
+
+# Small enough for two cores: two of the encoder's six layers, the texts are short anyway.
+SMALL = {"layers": 2, "max_length": 32, "epochs": 4, "learning_rate": 3e-4}
+CONTESTANTS: dict[str, dict[str, Any]] = {
+    "text only": TEXT_ONLY,
+    "structure only": STRUCTURE_ONLY,
+    "SAFT (LGA)": {"messages": "lga"},
+    "SAFT (GAU)": {"messages": "gau"},
+}
+
+
+def demo(
+    size: Annotated[int, typer.Option(help="Number of interactions.")] = 2000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same network and the same models.")] = 0,
+    labels: Annotated[str, typer.Option(help="trust (genuine, spam, suspicious) or rating (1 to 5 stars).")] = "trust",
+    out: Annotated[Path, typer.Option(help="Folder for table, picture and model.")] = Path("saft-demo"),
+    train: Annotated[bool, typer.Option(help="Train on it: text only, structure only, and SAFT.")] = True,
+    serve: Annotated[bool, typer.Option("--serve", help="Then serve the model and its page.")] = False,
+    port: Annotated[int, typer.Option(help="Port of the page.")] = 8000,
+) -> None:
+    """Generate the embedded marketplace, look at it, train on it, and see what words and graph bring together."""
+    from saft.data.demo import demo_network
+    from saft.writing import write_table
+
+    if serve and not train:
+        raise InputError("There is nothing to serve without training: leave out --no-train or --serve.")
+
+    with busy(f"Generating {size:,} interactions"):
+        network = demo_network(size, seed, labels)
+    print_summary(network, title=f"a generated marketplace (seed {seed}, labels: {labels})")
+    table, picture = out / "interactions.csv", out / "network.png"
+    with busy(f"Writing {out}"):
+        write_table(network.to_frame(), table)
+    with busy(f"Drawing {picture}"):
+        network.plot(picture)
+    show(plain(f"Table:   {table}\nPicture: {picture}"))
+    if train:
+        _train_demo(network, seed, out / "model")
+    else:
+        show(plain(f"Next:    saft inspect {table}"))
+    if serve:
+        run_server(out / "model", port=port)
+
+
+def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:
+    from rich.table import Table
+
+    from saft.cli.progress import Bar
+
+    table = Table(title="Test part, scored once", title_justify="left")
+    for heading in ("trained on the same split", "Macro-F1", "Micro-F1", "seconds"):
+        table.add_column(heading, justify="left" if heading.startswith("trained") else "right")
+    results = []
+    for name in CONTESTANTS:
+        say(f"[bold]Training {name}[/]")
+        with Bar() as bar:
+            results.append(contest(network, name, seed, bar))
+        scores, report = results[-1].scores, results[-1].classifier.report()
+        table.add_row(name, f"{scores.macro_f1:.1%}", f"{scores.micro_f1:.1%}", f"{report.seconds:.0f}")
+    show(table)
+    best = max(results, key=lambda result: result.classifier.report().valid_macro_f1)
+    write_model(best.classifier, best.test, "test", f"{best.name} on a generated marketplace", out)
+    show(plain(f"Next:   saft predict {out} NEW.csv --out predictions.csv\n        saft serve {out}"))
+
+
+@dataclass(frozen=True)
+class Result:
+    name: str
+    scores: Scores  # on the test part
+    classifier: SaftClassifier
+    test: TextualInteractionNetwork
+
+
+def contest(network: TextualInteractionNetwork, name: str, seed: int, watcher: Watcher | None = None) -> Result:
+    """Train one of them on the 70/10/20 split that all share; the test labels are hidden until it has predicted."""
+    from saft.classifier.estimator import SaftClassifier
+    from saft.data.splits import split
+
+    parts = split(network, seed=seed)
+    test = network.take(parts.test)
+    classifier = SaftClassifier(**SMALL, **CONTESTANTS[name], seed=seed)
+    classifier.fit(network.hiding(parts.test), parts.train, parts.valid, watcher=watcher)
+    return Result(name, classifier.evaluate(test), classifier, test)

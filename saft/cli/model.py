@@ -1,0 +1,220 @@
+"""Commands around a model: train, predict, evaluate, embed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from saft.cli.console import busy, plain, say, show
+from saft.cli.data import read_columns
+from saft.cli.options import COLUMNS, SETTINGS, Data, Model, settings_from, taking
+from saft.errors import InputError
+from saft.settings import Settings
+
+if TYPE_CHECKING:
+    from saft.classifier.estimator import SaftClassifier
+    from saft.data.network import TextualInteractionNetwork
+    from saft.data.splits import Split
+    from saft.metrics import Scores
+
+Out = Annotated[Path, typer.Option(help="File to write; its ending decides the format.", show_default=False)]
+
+
+@taking("columns", COLUMNS)
+@taking("settings", SETTINGS)
+def train(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the model.", show_default=False)],
+    settings: dict[str, Any],
+    columns: dict[str, Any],
+    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags overrule it.")] = None,
+    how: Annotated[
+        str, typer.Option(help="Split: random, temporal, cold_users, cold_items or column (default if there is one).")
+    ] = "",
+    test_share: Annotated[float, typer.Option(help="Share of the labelled rows kept for the report.")] = 0.1,
+    tune: Annotated[int, typer.Option(help="Search settings in this many trainings first.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model that is there.")] = False,
+) -> None:
+    """Train a model on a table of interactions; write it with its report and model card to a folder."""
+    chosen = settings_from(config, settings)
+    Settings.of(chosen, "saft train")
+    _refuse_to_lose(out, resume, overwrite)
+    network = read_columns(data, columns)
+    parts = _split(network, how or ("column" if network.splits is not None else "random"), chosen, test_share)
+    if tune:
+        chosen = _tuned(network, parts, chosen, tune)
+    classifier = _fitted(network, parts, chosen, out, resume)
+    if classifier.report().interrupted:
+        say("[bold yellow]Note:[/] interrupted; the best model so far is kept. Add --resume to the command to go on.")
+    rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
+    write_model(classifier, network.take(rows), part, f"saft model trained on {_named(data)}", out)
+
+
+def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str, out: Path) -> None:
+    """Save the model with report and card, and say how good it is on these rows."""
+    from saft.classifier.evaluation import report_facts
+    from saft.classifier.report import write_card, write_report
+    from saft.classifier.storage import CHECKPOINT
+    from saft.metrics import score
+
+    with busy("Writing the report"):
+        facts = report_facts(classifier, rows, part, title)
+
+    def also(folder: Path) -> None:
+        write_report(folder / "report.html", facts)
+        write_card(folder / "README.md", facts)
+        if classifier.report().interrupted and (out / CHECKPOINT).is_file():
+            shutil.copy2(out / CHECKPOINT, folder / CHECKPOINT)
+
+    with busy(f"Saving {out}"):
+        classifier.save(out, also)
+    if len(rows):
+        show_scores(score(facts.labels, facts.probabilities), facts.classes, f"{part} part, {len(rows):,} rows")
+    show(plain(f"{classifier.report()}\nModel:  {out}\nReport: {out / 'report.html'}"))
+
+
+@taking("columns", COLUMNS)
+def predict(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
+    """Predict the class of every row: the table as it came, with a prediction and a probability per class."""
+    from saft.cli.progress import Bar
+    from saft.writing import refuse_other_endings, write_table
+
+    refuse_other_endings(out)
+    classifier = load_model(model)
+    rows = read_columns(data, columns, labelled=False)
+    with Bar("Predicting", len(rows)) as bar:
+        table = classifier.predict(rows, bar.advance)
+    write_table(table, out)
+    counts = table["prediction"].cast(str).value_counts().sort("count", descending=True)
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.iter_rows())
+    show(plain(f"{len(rows):,} rows: {found}\nTable: {out}"))
+
+
+@taking("columns", COLUMNS)
+def evaluate(
+    model: Model,
+    data: Data,
+    columns: dict[str, Any],
+    out: Annotated[Path | None, typer.Option(help="Write the scores to this JSON file as well.")] = None,
+) -> None:
+    """Compare predictions with the labels of a table; the labels are hidden while predicting."""
+    from saft.writing import replacing
+
+    classifier = load_model(model)
+    rows = read_columns(data, columns, labelled=False)
+    with busy(f"Predicting {rows.is_labelled.sum():,} labelled rows"):
+        scores = classifier.evaluate(rows)
+    show_scores(scores, classifier.classes_.cast(str).to_list(), _named(data))
+    if out is not None:
+        with replacing(out) as temporary:
+            temporary.write_text(json.dumps(scores.as_dict(), indent=2))
+
+
+@taking("columns", COLUMNS)
+def embed(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
+    """Write the vector of every row, words and graph together: .npy, or .parquet with the rows beside it."""
+    import numpy as np
+    import polars as pl
+
+    from saft.cli.progress import Bar
+    from saft.writing import refuse_other_endings, replacing, write_table
+
+    refuse_other_endings(out, (".npy", ".parquet"))
+    classifier = load_model(model)
+    rows = read_columns(data, columns, labelled=False)
+    with Bar("Embedding", len(rows)) as bar:
+        vectors = classifier.embed(rows, bar.advance)
+    if out.suffix.lower() == ".npy":
+        with replacing(out) as temporary, temporary.open("wb") as file:
+            np.save(file, vectors, allow_pickle=False)
+    else:
+        write_table(rows.to_frame().with_columns(pl.Series("embedding", vectors)), out)
+    show(plain(f"{len(vectors):,} vectors of {vectors.shape[1]} numbers: {out}"))
+
+
+def load_model(folder: Path) -> SaftClassifier:
+    from saft.classifier.estimator import SaftClassifier
+
+    with busy(f"Loading {folder}"):
+        return SaftClassifier.load(folder)
+
+
+def show_scores(scores: Scores, classes: list[str], title: str) -> None:
+    from rich.table import Table
+
+    table = Table(title=plain(title), title_justify="left")
+    for heading in ("class", "precision", "recall", "F1", "rows"):
+        table.add_column(heading, justify="left" if heading == "class" else "right")
+    for name, figures in zip(classes, scores.per_class, strict=True):
+        shares = (f"{figures[figure]:.1%}" for figure in ("precision", "recall", "f1"))
+        table.add_row(plain(name), *shares, f"{figures['support']:,}")
+    show(table)
+    show(
+        f"Macro-F1 {scores.macro_f1:.1%}, Micro-F1 {scores.micro_f1:.1%}, "
+        f"calibration error {scores.calibration_error:.1%}"
+    )
+
+
+def _refuse_to_lose(out: Path, resume: bool, overwrite: bool) -> None:
+    """Nothing that took hours is replaced by a slip of the hand."""
+    from saft.classifier.storage import CHECKPOINT, is_model, refuse_foreign
+
+    refuse_foreign(out)
+    running = (out / CHECKPOINT).is_file()
+    if resume and not running:
+        raise InputError(f"There is no interrupted training in {out} to continue: run the command without --resume.")
+    if not (resume or overwrite):
+        if running:
+            raise InputError(
+                f"{out} holds an interrupted training. Add --resume to go on, or --overwrite to start anew."
+            )
+        if is_model(out):
+            raise InputError(f"{out} holds a model already. Choose another folder, or add --overwrite to replace it.")
+
+
+def _split(network: TextualInteractionNetwork, how: str, settings: dict[str, Any], test_share: float) -> Split:
+    from saft.data.splits import split
+
+    chosen = Settings.of(settings)
+    if not 0 <= test_share <= 0.9 or test_share + chosen.valid_share > 0.95:
+        raise InputError(
+            f"test_share={test_share} and valid_share={chosen.valid_share} leave too little to learn from."
+        )
+    fractions = (1 - chosen.valid_share - test_share, chosen.valid_share, test_share)
+    return split(network, how, fractions=fractions, seed=chosen.seed)
+
+
+def _tuned(network: TextualInteractionNetwork, parts: Split, chosen: dict[str, Any], trials: int) -> dict[str, Any]:
+    from saft.classifier.tuning import tune
+
+    def tell(number: int, score: float, settings: dict[str, Any]) -> None:
+        found = ", ".join(f"{name}={value}" for name, value in settings.items() if name not in chosen)
+        say(plain(f"Trial {number}/{trials}: validation Macro-F1 {score:.1%} ({found or 'defaults'})"))
+
+    with busy(f"Searching settings in {trials} trainings"):
+        return tune(network.hiding(parts.test), parts.train, parts.valid, chosen, trials, tell)
+
+
+def _fitted(
+    network: TextualInteractionNetwork, parts: Split, chosen: dict[str, Any], out: Path, resume: bool
+) -> SaftClassifier:
+    from saft.classifier.estimator import SaftClassifier
+    from saft.classifier.storage import CHECKPOINT
+    from saft.cli.progress import Bar
+
+    checkpoint = out / CHECKPOINT
+    if not resume:
+        checkpoint.unlink(missing_ok=True)
+    with Bar() as bar:
+        return SaftClassifier(**chosen).fit(
+            network.hiding(parts.test), parts.train, parts.valid, checkpoint=checkpoint, watcher=bar
+        )
+
+
+def _named(data: list[str]) -> str:
+    return Path(data[0]).name if len(data) == 1 else f"{len(data)} files"

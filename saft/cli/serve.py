@@ -1,0 +1,120 @@
+"""``saft serve``: a trained model over HTTP, and a page to review what comes in."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from saft.cli.console import plain, say
+from saft.cli.options import Model, Option, taking
+from saft.errors import InputError
+from saft.server.limits import Limits
+
+LOOPBACK = "127.0.0.1"
+
+
+def _limit_options() -> dict[str, Option]:
+    return {
+        limit.name: (
+            Annotated[
+                {"int": int, "float": float}[str(limit.type)] | None,
+                typer.Option(help=f"{limit.metadata['help']} ({limit.default:g})", min=0, rich_help_panel="Limits"),
+            ],
+            None,
+        )
+        for limit in fields(Limits)
+    }
+
+
+@taking("limits", _limit_options())
+def serve(
+    model: Model,
+    limits: dict[str, Any],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; by default only this machine can connect.")
+    ] = LOOPBACK,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
+    database: Annotated[
+        Path | None, typer.Option(help="File that keeps what comes in; beside the model if nothing is said.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with a token that clients have to send as `Authorization: Bearer …`.")
+    ] = None,
+    suspicious: Annotated[
+        str | None, typer.Option(help="The class that the queue puts first; the rarest one if nothing is said.")
+    ] = None,
+    onnx: Annotated[
+        bool | None,
+        typer.Option("--onnx/--no-onnx", help="Answer through ONNX Runtime, about twice as fast; if it is installed."),
+    ] = None,
+) -> None:
+    """Answer over HTTP for interactions that come in, keep them, and show a page to review them on."""
+    run_server(model, host, port, database, _token(token_file), suspicious, Limits(**limits), onnx)
+
+
+def run_server(
+    model: Path,
+    host: str = LOOPBACK,
+    port: int = 8000,
+    database: Path | None = None,
+    token: str | None = None,
+    suspicious: str | None = None,
+    limits: Limits | None = None,
+    onnx: bool | None = None,
+) -> None:
+    """Until Ctrl-C."""
+    if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn", "prometheus_client")):
+        raise InputError('Serving needs a few more packages. Install them with: pip install "saft[serve]"')
+    import uvicorn
+
+    from saft.server.app import create_app
+    from saft.server.loading import opened
+
+    load = opened(model, database, suspicious, onnx)
+    _make_sure_it_is_free(host, port)
+    if token is None and host not in (LOOPBACK, "localhost", "::1"):
+        say("[bold yellow]Note:[/] anybody who can reach this address can read and add interactions. See --token-file.")
+    say(
+        f"Page: {plain(f'http://{host}:{port}/')}   Documentation: {plain(f'http://{host}:{port}/docs')}   Stop: Ctrl-C"
+    )
+    failures: list[Exception] = []
+
+    def failed(error: Exception) -> None:
+        failures.append(error)
+        server.should_exit = True
+
+    app = create_app(load, limits, token, model / "report.html", failed)
+    server = uvicorn.Server(
+        uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=30)
+    )
+    server.run()
+    if failures:
+        raise failures[0]
+
+
+def _make_sure_it_is_free(host: str, port: int) -> None:
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise InputError(
+            f"Cannot listen on {host}, port {port}: {error.strerror or error}. Try another --port."
+        ) from error
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read as a token: {error}.") from error
+    if not token:
+        raise InputError(f"{file} is empty; write a token into it.")
+    return token

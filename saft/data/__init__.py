@@ -1,0 +1,1 @@
+"""Tables → :class:`~saft.data.network.TextualInteractionNetwork`; splits, summary, and the demo marketplace."""

@@ -1,0 +1,82 @@
+"""Texts as tokens: tokenised once, kept in two flat arrays, padded only to the longest text of what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from saft.features.backbones import open_backbone
+
+TEXTS_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids of all texts, one after the other: those of text t are ``flat[starts[t]:starts[t + 1]]``."""
+
+    flat: np.ndarray  # int32
+    starts: np.ndarray  # (texts + 1,) int64
+    padding: int  # the id that stands where a text has no token
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.starts)
+
+    def padded(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(tokens, mask) of these texts, int64, as wide as the longest of them."""
+        places, there = self.places(texts)
+        tokens = np.full(there.shape, self.padding, dtype=np.int64)
+        tokens[there] = self.flat[places]
+        return tokens, there.astype(np.int64)
+
+    def places(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where their tokens stand in ``flat``, one after the other, and in a padded matrix (texts, longest)."""
+        lengths = self.starts[texts + 1] - self.starts[texts]
+        columns = np.arange(lengths.max(initial=0))[None]
+        there = columns < lengths[:, None]
+        return (self.starts[texts][:, None] + columns)[there], there
+
+    def with_text(self, texts: np.ndarray, tokens: np.ndarray) -> Tokens:
+        """The same with these texts replaced by one and the same."""
+        pieces = np.split(self.flat, self.starts[1:-1])
+        for text in texts.tolist():
+            pieces[text] = tokens
+        starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces], dtype=np.int64)])
+        return Tokens(np.concatenate(pieces), starts, self.padding)
+
+    def followed_by(self, more: Tokens) -> Tokens:
+        """These texts, then those."""
+        return Tokens(
+            np.concatenate([self.flat, more.flat]),
+            np.concatenate([self.starts, more.starts[1:] + self.starts[-1]]),
+            self.padding,
+        )
+
+
+def load_tokenizer(name: str) -> Any:
+    """The tokenizer that belongs to this encoder."""
+    from transformers import AutoTokenizer
+
+    return open_backbone(AutoTokenizer, name)
+
+
+def tokenise(
+    texts: pl.Series, tokenizer: Any, max_length: int, progress: Callable[[int], None] = lambda done: None
+) -> Tokens:
+    """Tokens of every text, cut to ``max_length``, with the encoder's own marks; ``progress`` hears how many are in."""
+    pieces, lengths = [], []
+    for first in range(0, len(texts), TEXTS_AT_ONCE):
+        some = texts[first : first + TEXTS_AT_ONCE].to_list()
+        ids = tokenizer(some, truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
+        lengths += [len(text) for text in ids]
+        pieces.append(np.concatenate([np.asarray(text, dtype=np.int32) for text in ids]))
+        progress(len(some))
+    flat = np.concatenate(pieces) if pieces else np.empty(0, np.int32)
+    return Tokens(flat, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), int(tokenizer.pad_token_id or 0))

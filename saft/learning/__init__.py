@@ -1,0 +1,1 @@
+"""Training and prediction: the loader decides what may be seen, the trainer runs the loop."""

@@ -1,0 +1,287 @@
+"""A Hugging Face encoder opened into its embeddings and its layers: the only file that touches its insides.
+
+``LanguageModel.embed`` gives token states, ``run_layer`` runs one layer on any states, with any tokens added. Families:
+BERT (and MiniLM), RoBERTa and XLM-R, ELECTRA, DistilBERT, DeBERTa v2 and v3, MPNet, ModernBERT. With text tokens only,
+the outcome is that of ``AutoModel``.
+
+Added tokens have no place in the text. Families with absolute positions put them into the embeddings, so nothing is to
+be done. Families that look at distances inside their layers are told the distance 0 between an added token and any
+other, and every token sees the added ones also where attention is local.
+
+The first layers may be frozen. Then they belong to the embeddings: ``embed`` runs them, without dropout and without
+gradients, and layers are counted from the first one above. So what they say of a text can be computed once and given
+to ``embed`` instead of the text.
+
+Who sees whom can be narrowed by levels: a token sees those of its own level and below. With the text on the lowest
+level its states are those of the encoder alone, whatever is added above it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from saft.errors import InputError
+from saft.features.backbones import open_backbone
+
+NO_PLACE = -1  # position of an added token
+
+
+class LanguageModel(nn.Module):
+    """An encoder, perhaps cut to its first layers.
+
+    Attributes:
+        width: of token states.
+        n_layers: how many are used above the frozen ones.
+    """
+
+    def __init__(self, model: Any, layers: int | None = None, frozen: int = 0) -> None:
+        super().__init__()
+        family = FAMILIES.get(model.config.model_type)
+        if family is None:
+            raise InputError(
+                f"Encoders of the family {model.config.model_type!r} cannot be opened. Known are {', '.join(FAMILIES)}."
+            )
+        self.model = model
+        self.family = family
+        available = len(family.layers(model))
+        used = available if layers is None else layers
+        if not 1 <= used <= available:
+            raise InputError(f"This encoder has {available} layers; cannot use the first {layers}.")
+        if frozen >= used:
+            raise InputError(
+                f"frozen_layers={frozen} leaves nothing to train of the encoder's {used} layers. Freeze fewer of them."
+            )
+        self.width = int(model.config.hidden_size)
+        self.frozen, self.n_layers = frozen, used - frozen
+        family.cut(model, used)
+        if frozen:
+            model.requires_grad_(False)
+            family.layers(model)[frozen:].requires_grad_(True)
+
+    @classmethod
+    def load(cls, name: str, layers: int | None = None, frozen: int = 0) -> LanguageModel:
+        """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones, ``frozen`` freezes some."""
+        from transformers import AutoModel
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        return cls(open_backbone(AutoModel, name), layers, frozen)
+
+    @property
+    def longest_text(self) -> int:
+        """Tokens that have a position; families that look at distances alone have no limit of their own."""
+        config = self.model.config
+        if config.model_type == "deberta-v2" and not config.position_biased_input:
+            return 1 << 20
+        # RoBERTa and MPNet number positions from behind the padding's id.
+        reserved = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "mpnet") else 0
+        return int(config.max_position_embeddings) - reserved
+
+    def word_vectors(self) -> nn.Module:
+        """The table of token vectors: most of a small encoder's parameters."""
+        return self.model.get_input_embeddings()
+
+    def train(self, mode: bool = True) -> Self:
+        """What is frozen stays as in prediction: dropout would say something else of a text every time."""
+        super().train(mode)
+        if self.frozen:
+            self.model.train(False)
+            self.family.layers(self.model)[self.frozen :].train(mode)
+        return self
+
+    def embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """(texts, length, width) states before the first layer that is not frozen.
+
+        Args:
+            tokens: (texts, length) ids; or such states, computed before, which are returned as they are.
+            mask: (texts, length), 1 for tokens that are there.
+        """
+        if tokens.is_floating_point():
+            return tokens
+        states = self.family.embed(self.model, tokens, mask)
+        for number in range(-self.frozen, 0):
+            states = self.run_layer(number, states, mask)
+        return states
+
+    def run_layer(
+        self,
+        number: int,
+        states: Tensor,
+        mask: Tensor,
+        places: Tensor | None = None,
+        levels: Tensor | None = None,
+        wanted: int | None = None,
+    ) -> Tensor:
+        """Layer ``number`` on these states; 0 is the first that is not frozen.
+
+        Args:
+            states: (texts, length, width).
+            mask: (texts, length), 1 for tokens that are there.
+            places: (length,) place of each token in the text, NO_PLACE for added ones; None means text only.
+            levels: (length,) a token sees those of its own level and below; None means that all see all.
+            wanted: how many of the first tokens are of use after the layer; the others are only seen by these.
+        """
+        if places is None:
+            places = torch.arange(states.shape[1], device=states.device)
+        sight = _Sight(mask, places, None if levels is None else levels[None] <= levels[:, None], wanted)
+        after = self.family.run(self.model, self.frozen + number, states, sight, last=number == self.n_layers - 1)
+        return after[:, :wanted]
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """The last layer's states of the text alone, as ``AutoModel`` gives them."""
+        states = self.embed(tokens, mask)
+        for number in range(self.n_layers):
+            states = self.run_layer(number, states, mask)
+        return states
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """Which tokens there are, where, which of them (row) may see which (column; None: all may see all), and how many
+    of the first are wanted after the layer (None: all)."""
+
+    mask: Tensor  # (texts, length)
+    places: Tensor  # (length,)
+    allowed: Tensor | None  # (length, length)
+    wanted: int | None
+
+    def pairs(self) -> Tensor:
+        """(texts, length, length) booleans."""
+        there = self.mask.bool()[:, None, :]
+        return there.expand(-1, len(self.places), -1) if self.allowed is None else there & self.allowed
+
+
+class _Family:
+    """How to open an encoder. This one: absolute positions in the embeddings, then ``encoder.layer``, as in BERT."""
+
+    def layers(self, model: Any) -> nn.ModuleList:
+        return model.encoder.layer
+
+    def cut(self, model: Any, count: int) -> None:
+        del self.layers(model)[count:]
+
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        return model.embeddings(input_ids=tokens)
+
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        """The layer, where a family can do so without the work after attention on tokens that nobody wants."""
+        layer: Any = self.layers(model)[number]
+        attended, _ = layer.attention(states, _attention_mask(model, states, sight))
+        return layer.feed_forward_chunk(attended[:, : sight.wanted])
+
+
+class _Electra(_Family):
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        states = model.embeddings(input_ids=tokens)
+        return model.embeddings_project(states) if hasattr(model, "embeddings_project") else states
+
+
+class _DistilBert(_Family):
+    def layers(self, model: Any) -> nn.ModuleList:
+        return model.transformer.layer
+
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        return model.embeddings(tokens)
+
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        return self.layers(model)[number](states, _attention_mask(model, states, sight))
+
+
+class _MPNet(_Family):
+    """Distances enter as a bias per bucket of the distance, the same in all layers."""
+
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        encoder = model.encoder
+        buckets = encoder.relative_position_bucket(
+            -_distances(sight.places), num_buckets=model.config.relative_attention_num_buckets
+        )
+        bias = encoder.relative_attention_bias(buckets).permute(2, 0, 1)[None]
+        bias = bias.expand(len(states), -1, -1, -1).contiguous()
+        return encoder.layer[number](states, _attention_mask(model, states, sight), bias)[0]
+
+
+class _Deberta(_Family):
+    """Distances enter the attention scores through embeddings of their (logarithmic) buckets."""
+
+    def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
+        return model.embeddings(input_ids=tokens, token_type_ids=torch.zeros_like(tokens), mask=mask)
+
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        encoder = model.encoder
+        result = encoder.layer[number](
+            states,
+            encoder.get_attention_mask(sight.mask if sight.allowed is None else sight.pairs()),
+            relative_pos=self._relative(encoder, _distances(sight.places)),
+            rel_embeddings=encoder.get_rel_embedding(),
+        )[0]
+        if number == 0 and encoder.conv is not None:
+            # A convolution along the text: added tokens stand nowhere in it, and must not reach it through the side.
+            text = (sight.places != NO_PLACE).nonzero().squeeze(1)
+            mixed = encoder.conv(states[:, text], result[:, text], sight.mask[:, text])
+            result = result.index_copy(1, text, mixed)
+        return result
+
+    @staticmethod
+    def _relative(encoder: Any, distances: Tensor) -> Tensor | None:
+        if not encoder.relative_attention:
+            return None
+        if encoder.position_buckets > 0 and encoder.max_relative_positions > 0:
+            from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+
+            distances = make_log_bucket_position(distances, encoder.position_buckets, encoder.max_relative_positions)
+        return distances.long()[None]
+
+
+class _ModernBert(_Family):
+    """Rotary positions, and layers that alternate between global and local attention."""
+
+    def layers(self, model: Any) -> nn.ModuleList:
+        return model.layers
+
+    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+        layer = model.layers[number]
+        visible = sight.pairs()[:, None]
+        if layer.attention_type == "sliding_attention":
+            visible = visible & (_distances(sight.places).abs() <= model.config.sliding_window)
+        rotary = model.rotary_emb(states, sight.places.clamp(min=0)[None], layer.attention_type)
+        states = layer(states, attention_mask=_as_the_encoder_wants(model, visible, states), position_embeddings=rotary)
+        return model.final_norm(states) if last else states
+
+
+def _distances(places: Tensor) -> Tensor:
+    """(length, length) place of the query minus place of the key; 0 where one of them has none."""
+    added = places == NO_PLACE
+    return (places[:, None] - places[None]).masked_fill(added[:, None] | added[None], 0)
+
+
+def _attention_mask(model: Any, states: Tensor, sight: _Sight) -> Any:
+    """The mask in the shape this encoder's attention wants; where all see all, made by the library itself."""
+    from transformers.masking_utils import create_bidirectional_mask
+
+    if sight.allowed is not None:
+        return _as_the_encoder_wants(model, sight.pairs()[:, None], states)
+    return create_bidirectional_mask(config=model.config, inputs_embeds=states, attention_mask=sight.mask)
+
+
+def _as_the_encoder_wants(model: Any, visible: Tensor, states: Tensor) -> Tensor:
+    """Booleans for torch's own attention, very negative numbers where the scores are computed step by step."""
+    if model.config._attn_implementation == "sdpa":
+        return visible
+    lowest = torch.finfo(states.dtype).min
+    return torch.zeros_like(visible, dtype=states.dtype).masked_fill(~visible, lowest)
+
+
+FAMILIES: dict[str, _Family] = {
+    "bert": _Family(),
+    "roberta": _Family(),
+    "xlm-roberta": _Family(),
+    "electra": _Electra(),
+    "distilbert": _DistilBert(),
+    "mpnet": _MPNet(),
+    "deberta-v2": _Deberta(),
+    "modernbert": _ModernBert(),
+}

@@ -1,0 +1,1 @@
+"""A network that grows while it is queried, and explanations of its predictions."""

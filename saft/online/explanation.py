@@ -1,0 +1,192 @@
+"""``saft.explain``: which words, neighbours and features moved a prediction, by taking each away and predicting again.
+
+An effect is how much the probability of the predicted class falls without it: positive speaks for the prediction,
+negative against it. Effects are of one thing at a time, so they need not add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from saft.classifier.estimator import SaftClassifier
+from saft.data.network import HIDDEN
+from saft.errors import InputError, did_you_mean
+from saft.online.live import Interaction, LiveNetwork
+from saft.online.subgraph import SIDES, Case
+
+MOST_PARTS = 64  # of a text; longer ones are taken away several words at a time
+
+
+@dataclass(frozen=True)
+class WordEffect:
+    text: str
+    start: int  # where it stands in the text
+    end: int
+    effect: float
+
+
+@dataclass(frozen=True)
+class NeighbourEffect:
+    number: int  # of the interaction
+    user: str
+    item: str
+    text: str
+    label: Any  # None if it is not known
+    shares: str  # "user", "item" or "user and item"
+    effect: float
+
+
+@dataclass(frozen=True)
+class FeatureEffect:
+    name: str
+    meaning: str
+    effect: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A prediction and what moved it, the largest effect first; words as they stand in the text."""
+
+    label: Any
+    probabilities: dict[str, float]
+    words: list[WordEffect]
+    neighbours: list[NeighbourEffect]
+    features: list[FeatureEffect]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        named = [(word.effect, f"the word {word.text!r}") for word in self.words]
+        named += [(one.effect, f"what {one.user} said of {one.item}") for one in self.neighbours]
+        named += [(feature.effect, feature.meaning) for feature in self.features]
+        strongest = sorted(named, key=lambda pair: -abs(pair[0]))[:5]
+        lines = [f"{self.label} ({self.probabilities[str(self.label)]:.0%})"]
+        return "\n".join(lines + [f"  {effect:+.1%}  {what}" for effect, what in strongest])
+
+
+def explain(model: SaftClassifier | LiveNetwork, interaction: int | Mapping[str, Any] | Interaction) -> Explanation:
+    """Why the model says what it says of an interaction.
+
+    Args:
+        model: a trained classifier; a :class:`saft.online.live.LiveNetwork` of it, if there is much to ask.
+        interaction: the number of a known one, or a new one with ``user``, ``item`` and ``text``.
+    """
+    live = model if isinstance(model, LiveNetwork) else LiveNetwork(model)
+    if isinstance(interaction, int):
+        if not 0 <= interaction < len(live):
+            raise InputError(f"There is no interaction {interaction:,}; they are numbered from 0 to {len(live) - 1:,}.")
+        case, text = live.case_of(interaction), live.text(interaction)
+    else:
+        asked = interaction if isinstance(interaction, Interaction) else _interaction(interaction)
+        case, text = live.cases([asked])[0], asked.text
+    return _explained(live, case, text)
+
+
+def _interaction(given: Mapping[str, Any]) -> Interaction:
+    known = [field.name for field in fields(Interaction)]
+    for name in given:
+        if name not in known:
+            raise InputError(f"An interaction has no {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}.")
+    missing = [name for name in ("user", "item", "text") if name not in given]
+    if missing:
+        raise InputError(f"An interaction needs a user, an item and a text; there is no {', '.join(missing)}.")
+    return Interaction(**{**given, "user": str(given["user"]), "item": str(given["item"])})
+
+
+def _explained(live: LiveNetwork, case: Case, text: str) -> Explanation:
+    spans = _parts(text) if live.settings.words else []
+    neighbours = range(len(case.around.rows))
+    features = _features(live, case)
+    changed = [
+        *_without_words(live, case, text, spans),
+        *(_without_neighbour(case, place) for place in neighbours),
+        *(without for _, _, without in features),
+    ]
+    probabilities = live.probabilities([case, *changed])
+    own, best = probabilities[0], int(probabilities[0].argmax())
+    effects = (own[best] - probabilities[1:, best]).tolist()
+    by_word, by_neighbour, by_feature = np.split(effects, np.cumsum([len(spans), len(neighbours)]))
+    return Explanation(
+        label=live.classes[best],
+        probabilities={str(name): float(share) for name, share in zip(live.classes, own, strict=True)},
+        words=[
+            WordEffect(text[start:end], start, end, effect)
+            for (start, end), effect in zip(spans, by_word.tolist(), strict=True)
+        ],
+        neighbours=_sorted(
+            _neighbour(live, case, place, effect)
+            for place, effect in zip(neighbours, by_neighbour.tolist(), strict=True)
+        ),
+        features=_sorted(
+            FeatureEffect(name, meaning, effect)
+            for (name, meaning, _), effect in zip(features, by_feature.tolist(), strict=True)
+        ),
+    )
+
+
+def _sorted(effects: Iterable[Any]) -> list[Any]:
+    return sorted(effects, key=lambda found: -abs(found.effect))
+
+
+def _parts(text: str) -> list[tuple[int, int]]:
+    """Where words stand; runs of several words if there are many."""
+    words = [match.span() for match in re.finditer(r"\S+", text)]
+    several = -(-len(words) // MOST_PARTS) or 1
+    return [(words[first][0], words[: first + several][-1][1]) for first in range(0, len(words), several)]
+
+
+def _without_words(live: LiveNetwork, case: Case, text: str, spans: list[tuple[int, int]]) -> list[Case]:
+    if not spans:
+        return []
+    shorter = pl.Series([f"{text[:start]} {text[end:]}".strip() for start, end in spans], dtype=pl.String)
+    tokens, clues = live.read_texts(shorter)
+    if len(case.clues):
+        # A known interaction was judged by another regression: only what the word changes is carried over.
+        clues = case.clues + clues - live.read_texts(pl.Series([text], dtype=pl.String))[1]
+    return [replace(case, tokens=own, clues=clue) for own, clue in zip(tokens, clues, strict=True)]
+
+
+def _without_neighbour(case: Case, place: int) -> Case:
+    """Neither what it passes on nor its label."""
+    changed = replace(case, around=case.around.without(place))
+    if case.around.labels[place] == HIDDEN:
+        return changed
+    lost = np.arange(len(case.label_totals)) == case.around.labels[place]
+    for side in SIDES:
+        if case.around.shares[side][place]:
+            changed = changed.with_node(side, label_counts=case.nodes[side].label_counts - lost)
+    return replace(changed, label_totals=case.label_totals - lost)
+
+
+def _features(live: LiveNetwork, case: Case) -> list[tuple[str, str, Case]]:
+    """(name, meaning, the case without it) of everything the model is shown besides words and single neighbours."""
+    found: list[tuple[str, str, Case]] = []
+    for role, meaning in (("distance", "how near other interactions are"), ("centrality", "how central it is")):
+        if role in case.structure:
+            blank = case.structure | {role: np.zeros_like(case.structure[role])}
+            found.append((role, meaning, replace(case, structure=blank)))
+    for side in SIDES:
+        node = case.nodes[side]
+        if len(node.vector) or live.settings.nodes == "trained":
+            nobody = case.with_node(side, place=0, vector=np.zeros_like(node.vector))
+            found.append((side, f"which {side} it is", nobody))
+        if live.settings.labels and node.label_counts.any():
+            unlabelled = case.with_node(side, label_counts=np.zeros_like(node.label_counts))
+            found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
+    if len(case.clues):
+        found.append(("phrases", "what its phrases say", replace(case, clues=np.zeros_like(case.clues))))
+    return found
+
+
+def _neighbour(live: LiveNetwork, case: Case, place: int, effect: float) -> NeighbourEffect:
+    number = int(case.around.rows[place])
+    one = live.interaction(number)
+    shared = " and ".join(side for side in SIDES if case.around.shares[side][place])
+    return NeighbourEffect(number, one.user, one.item, one.text, one.label, shared, effect)

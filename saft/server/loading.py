@@ -1,0 +1,44 @@
+"""From a model folder to a desk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from saft.classifier.estimator import load
+from saft.classifier.storage import FACTS, is_model
+from saft.errors import InputError
+from saft.server.onnx_session import hasten, is_installed
+from saft.server.service import Desk
+
+
+def opened(
+    model: Path, database: Path | None = None, suspicious: str | None = None, onnx: bool | None = None
+) -> Callable[[], Desk]:
+    """Loads the model when called; what can be checked at once is checked now.
+
+    The database is a file of its own beside the folder, because training again replaces the folder.
+
+    Args:
+        onnx: answer through ONNX Runtime; None means if it is installed.
+    """
+    if not is_model(model):
+        raise InputError(f"There is no model in {model}: train one with saft train … --out {model}")
+    file = database or model.resolve().with_name(f"{model.resolve().name}.interactions.sqlite")
+    if onnx and not is_installed():
+        raise InputError('Answering through ONNX Runtime needs more packages: pip install "saft[onnx]"')
+    if not file.parent.is_dir():
+        raise InputError(f"There is no folder {file.parent} to keep interactions in.")
+
+    def make() -> Desk:
+        fingerprint = hashlib.sha256((model / FACTS).read_bytes()).hexdigest()
+        desk = Desk(load(model), file, fingerprint, suspicious)
+        if onnx is not False and is_installed():
+            exported = file.with_suffix(f".{fingerprint[:12]}.onnx")
+            for outdated in set(file.parent.glob(f"{file.stem}.*.onnx")) - {exported}:
+                outdated.unlink()
+            hasten(desk.live, exported)
+        return desk
+
+    return make

@@ -1,0 +1,78 @@
+"""Gate: every request passes here. It is counted and timed, and turned away if it is too large."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastapi import HTTPException
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from saft.online.live import Answer
+from saft.server.worker import Worker
+
+Scope = dict[str, Any]
+
+
+class Metrics:
+    """What Prometheus is told."""
+
+    def __init__(self, worker: Callable[[], Worker | None]) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "saft_requests", "Requests, by route and outcome.", ["method", "route", "status"], registry=self.registry
+        )
+        self.seconds = Histogram("saft_request_seconds", "How long they took.", ["route"], registry=self.registry)
+        self.predictions = Counter("saft_predictions", "Predictions, by label.", ["label"], registry=self.registry)
+        waiting = Gauge("saft_waiting_requests", "Requests that are being worked on.", registry=self.registry)
+        waiting.set_function(lambda: getattr(worker(), "waiting", 0))
+        ready = Gauge("saft_ready", "1 once the model is loaded.", registry=self.registry)
+        ready.set_function(lambda: float(worker() is not None))
+
+    def predicted(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            self.predictions.labels(str(answer.label)).inc()
+
+    def text(self) -> tuple[bytes, str]:
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+class Gate:
+    """ASGI middleware."""
+
+    def __init__(self, app: Any, most_bytes: int, metrics: Metrics) -> None:
+        self.app, self.most_bytes, self.metrics = app, most_bytes, metrics
+        self._too_large = f"A request may have at most {most_bytes // 1024:,} kilobytes. Send it in parts."
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status, received = time.perf_counter(), 500, 0
+
+        async def counted() -> Any:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self.most_bytes:
+                raise HTTPException(413, self._too_large)
+            return message
+
+        async def watched(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            declared = dict(scope["headers"]).get(b"content-length", b"0")
+            if declared.isdigit() and int(declared) > self.most_bytes:
+                await JSONResponse({"detail": self._too_large}, 413, {"Connection": "close"})(scope, receive, watched)
+            else:
+                await self.app(scope, counted, watched)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self.metrics.requests.labels(scope["method"], route, status).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - began)

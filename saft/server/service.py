@@ -1,0 +1,183 @@
+"""Desk: everything that can be asked of a model while it serves. Knows nothing of HTTP; to be used from one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saft.classifier.estimator import SaftClassifier
+from saft.data.network import HIDDEN
+from saft.errors import InputError
+from saft.online.explanation import Explanation, explain
+from saft.online.live import Answer, Interaction, LiveNetwork
+from saft.server.store import Filter, Judged, Store, Stored
+
+MOST_JUDGED_AGAIN = 20  # interactions around a verdict whose prediction is made anew
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An interaction of the same user or item."""
+
+    key: str
+    interaction: Interaction
+    predicted: str | None  # None for those of training that nobody asked about
+
+
+class Desk:
+    """
+    Args:
+        classifier: trained.
+        database: file that keeps what comes in.
+        fingerprint: of the model, to know whether remembered states are its own.
+        suspicious: the class that reviewers look for; the rarest one, if nobody says.
+    """
+
+    def __init__(
+        self, classifier: SaftClassifier, database: Path, fingerprint: str, suspicious: str | None = None
+    ) -> None:
+        self.live = LiveNetwork(classifier)
+        self.classes = [str(name) for name in self.live.classes]
+        self.suspicious = self._suspicious(suspicious)
+        self.store = Store(database, fingerprint)
+        self._numbers: dict[int, int] = {}  # serial → number in the live network
+        self._serials: dict[int, int] = {}
+        self._restore()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def predict(self, interactions: Sequence[Interaction]) -> list[Answer]:
+        return self.live.predict(interactions)
+
+    def explain(self, asked: str | Interaction) -> Explanation:
+        return explain(self.live, self.number_of(asked) if isinstance(asked, str) else asked)
+
+    def add(self, interactions: Sequence[Interaction]) -> list[str]:
+        """Keys of these; on disk, and neighbours to whatever is asked from now on."""
+        self.live.label_codes([one.label for one in interactions])  # an unknown class is refused before anything else
+        judged = [self._judged(answer.probabilities) for answer in self.live.predict(interactions)]
+        states = self.live.passed_on(interactions)
+        keys = self.store.add(interactions, judged, states, [None] * len(interactions))
+        for key, number in zip(keys, self.live.add(interactions, states).tolist(), strict=True):
+            self._know(int(key[1:]), number)
+        return keys
+
+    def decide(self, key: str, label: str | None, reviewer: str | None = None) -> list[str]:
+        """A reviewer's verdict. Keys of open interactions around it, which may have to be judged again."""
+        number = self.number_of(key)
+        code = int(self.live.label_codes([label])[0])
+        if self.store.find(key) is None:
+            self._keep([number], self.live.probabilities([self.live.case_of(number)]))
+        self.store.decide(key, None if code == HIDDEN else self.classes[code], reviewer)
+        self.live.label(number, self.find(key).interaction.label)
+        around = np.concatenate(list(self.live.neighbours(number).values()))
+        open_ones = [self.key_of(int(one)) for one in around if self.live.labels.values[one] == HIDDEN]
+        return open_ones[:MOST_JUDGED_AGAIN]
+
+    def judge_again(self, keys: Sequence[str]) -> None:
+        """Predict stored interactions anew, after something around them has changed."""
+        known = [key for key in keys if self.store.find(key) is not None]
+        rows = self.live.probabilities([self.live.case_of(self.number_of(key)) for key in known])
+        for key, row in zip(known, rows, strict=True):
+            self.store.judge(key, self._judged(row))
+
+    def page(self, wanted: Filter, order: str, limit: int, after: str | None) -> tuple[list[Stored], str | None]:
+        return self.store.page(wanted, order, limit, after)
+
+    def find(self, key: str) -> Stored:
+        """A stored interaction, or one of training with what the model says of it now."""
+        number = self.number_of(key)
+        stored = self.store.find(key)
+        if stored is not None:
+            return stored
+        judged = self._judged(self.live.probabilities([self.live.case_of(number)])[0])
+        return Stored(key, self.live.interaction(number), False, judged)
+
+    def neighbours(self, key: str, most: int) -> dict[str, list[Neighbour]]:
+        """Side → the latest interactions of its user, of its item."""
+        found = self.live.neighbours(self.number_of(key))
+        return {side: [self._neighbour(int(number)) for number in rows[::-1][:most]] for side, rows in found.items()}
+
+    def number_of(self, key: str) -> int:
+        kind, rest = key[:1], key[1:]
+        number = -1
+        if rest.isascii() and rest.isdigit() and len(rest) < 19:
+            number = int(rest) if kind == "t" else self._numbers.get(int(rest), -1) if kind == "n" else -1
+        if not 0 <= number < (self.live.n_known if kind == "t" else len(self.live)):
+            raise UnknownKeyError(f"There is no interaction {key!r}.")
+        return number
+
+    def key_of(self, number: int) -> str:
+        return f"t{number}" if number < self.live.n_known else f"n{self._serials[number]}"
+
+    def _neighbour(self, number: int) -> Neighbour:
+        key = self.key_of(number)
+        stored = self.store.find(key)
+        return Neighbour(key, self.live.interaction(number), None if stored is None else stored.judged.predicted)
+
+    def _judged(self, probabilities: np.ndarray) -> Judged:
+        named = {name: float(share) for name, share in zip(self.classes, probabilities, strict=True)}
+        best = max(named, key=lambda name: named[name])
+        return Judged(best, named, named[best], named[self.suspicious])
+
+    def _suspicious(self, wanted: str | None) -> str:
+        if wanted is not None:
+            return self.classes[int(self.live.label_codes([wanted])[0])]
+        return self.classes[int(self.live.label_totals.argmin())]
+
+    def _restore(self) -> None:
+        """What came in before, and rows of training without a label, which are waiting for a verdict too."""
+        shape = self.live.states(np.empty(0, np.int64)).shape[1:]
+        for portion in self.store.added():
+            interactions = [one for _, one, _ in portion]
+            states = None
+            if self.store.same_model:
+                states = np.stack([np.frombuffer(state, np.float16).reshape(shape) for *_, state in portion])
+            numbers = self.live.add(interactions, states)
+            if states is None:
+                self.store.remember([serial for serial, *_ in portion], self.live.states(numbers))
+            for (serial, *_), number in zip(portion, numbers.tolist(), strict=True):
+                self._know(serial, number)
+        if not self.store.same_model:
+            waiting = np.flatnonzero(self.live.labels.values[: self.live.n_known] == HIDDEN)
+            # All at once, by the classifier: there may be very many.
+            classifier = self.live.classifier
+            rows = classifier.predict_proba(classifier.network_.take(waiting)) if len(waiting) else np.empty((0, 0))
+            for first in range(0, len(waiting), 1000):
+                self._keep(waiting[first : first + 1000].tolist(), rows[first : first + 1000])
+        for number, label in self.store.decided():
+            self.live.label(number, label)
+        self.store.adopt()
+
+    def _keep(self, numbers: list[int], rows: np.ndarray) -> None:
+        """Put rows of training into the store, with these probabilities."""
+        interactions = [self.live.interaction(number) for number in numbers]
+        self.store.add(interactions, [self._judged(row) for row in rows], self.live.states(np.array(numbers)), numbers)
+
+    def _know(self, serial: int, number: int) -> None:
+        self._numbers[serial] = number
+        self._serials[number] = serial
+
+
+class UnknownKeyError(InputError):
+    """Nobody has heard of this interaction."""
+
+
+def described(classifier: SaftClassifier) -> dict[str, Any]:
+    """What people want to know about a model before they trust it."""
+    network, report = classifier.network_, classifier.report()
+    return {
+        "classes": [str(name) for name in classifier.classes_],
+        "interactions": len(network),
+        "users": network.n_users,
+        "items": network.n_items,
+        "labelled": int(network.is_labelled.sum()),
+        "valid_macro_f1": report.valid_macro_f1,
+        "valid_micro_f1": report.valid_micro_f1,
+        "calibration_error": report.calibration_error_after,
+    }

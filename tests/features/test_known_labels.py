@@ -1,0 +1,42 @@
+"""Counts of the labels around an interaction, against counting by hand."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saft.data.network import HIDDEN
+from saft.features.known_labels import PRIOR_WEIGHT, KnownLabels
+
+
+def by_hand(users, items, labels, row, n_classes) -> list[float]:
+    visible = [label for label in labels if label != HIDDEN]
+    overall = [(visible.count(c) + 1) / (len(visible) + n_classes) for c in range(n_classes)]
+    result = []
+    for nodes in (users, items):
+        seen = [labels[e] for e in range(len(labels)) if e != row and nodes[e] == nodes[row] and labels[e] != HIDDEN]
+        for c in range(n_classes):
+            share = (seen.count(c) + PRIOR_WEIGHT * overall[c]) / (len(seen) + PRIOR_WEIGHT)
+            result.append(np.log(share / overall[c]))
+        result.append(np.log(1 + len(seen)))
+    return result
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from([HIDDEN, 0, 1, 2])), min_size=1, max_size=20
+    )
+)
+def test_what_is_around_an_interaction_is_what_one_counts_by_hand(rows):
+    users, items, labels = (np.array(column, dtype=np.int32) for column in zip(*rows, strict=True))
+    known = KnownLabels(users, items, labels, 4, 3, 3)
+    got = known.around(np.arange(len(rows)))
+    expected = [by_hand(users.tolist(), items.tolist(), labels.tolist(), row, 3) for row in range(len(rows))]
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert got.shape[1] == KnownLabels.width(3)
+
+
+def test_nothing_known_says_nothing():
+    users = items = np.zeros(3, np.int32)
+    known = KnownLabels(users, items, np.array([1, HIDDEN, HIDDEN], np.int32), 1, 1, 2)
+    assert not known.around(np.array([0])).any()
+    assert known.around(np.array([1])).any()

@@ -1,0 +1,148 @@
+"""N-grams by their hash and the clues made of them, against spelling them out; and whose label a clue may know."""
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+
+import saft
+from saft.data.network import HIDDEN
+from saft.features import ngrams as phrases
+from saft.features.ngrams import BITS, LARGEST, PARTS, STRENGTH, WORDS, Phrases, SubstringHashes, count, weigh
+
+HALF = 1 << BITS
+
+
+def bucket(part: str) -> int:
+    letters = np.frombuffer(part.encode("utf-32-le"), dtype=np.uint32)
+    return int(SubstringHashes(letters).of(np.array([0]), np.array([len(letters)]))[0])
+
+
+def by_hand(text: str) -> Counter[int]:
+    """How often each bucket is hit, n-gram by n-gram."""
+    words = text.lower().split()
+    spelt = " " + " ".join(words) + " "
+    found: Counter[int] = Counter()
+    for n in WORDS:
+        for start in range(max(len(words), 1) - n + 1):
+            found[bucket(" " + " ".join(words[start : start + n]) + " ")] += 1
+    for n in PARTS:
+        for start in range(len(spelt) - n + 1):
+            found[HALF + bucket(spelt[start : start + n])] += 1
+    return found
+
+
+@given(st.lists(st.text(alphabet="abA ,é영화\n\U0001f600", max_size=12), min_size=1, max_size=6))
+def test_counts_are_those_of_spelling_every_n_gram_out(texts):
+    counted = count(pl.Series(texts, dtype=pl.String))
+    for row, text in enumerate(texts):
+        found = {int(place): int(number) for place, number in zip(counted[row].indices, counted[row].data, strict=True)}
+        assert found == dict(by_hand(text))
+
+
+def test_many_texts_are_counted_as_few_are(monkeypatch):
+    texts = saft.demo_network(300).texts
+    whole = count(texts)
+    monkeypatch.setattr(phrases, "AT_ONCE", 7)
+    assert (count(texts) != whole).nnz == 0
+
+
+def test_different_n_grams_rarely_share_a_bucket():
+    words = [f" {a}{b}{c} " for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz0123"]
+    assert len({bucket(word) for word in words}) > 985  # of 1,000; by chance 996 are expected
+
+
+def test_weights_are_tf_idf_with_both_kinds_of_n_grams_of_length_one():
+    counted = count(saft.demo_network(300).texts)
+    rarity = np.log((1 + 300) / (1 + counted.getnnz(axis=0))).astype(np.float32) + 1
+    weighed = weigh(counted, rarity)
+    for half in (slice(0, HALF), slice(HALF, None)):
+        expected = TfidfTransformer(sublinear_tf=True).fit_transform(counted[:, half])
+        assert abs(weighed[:, half] - expected).max() < 1e-6
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def n_classes(request) -> int:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def network():
+    return saft.demo_network(400)
+
+
+@pytest.fixture(scope="module")
+def labels(network, n_classes) -> np.ndarray:
+    """Of the first 300; the others are hidden."""
+    labels = (network.labels % n_classes).astype(np.int32)
+    labels[300:] = HIDDEN
+    return labels
+
+
+def test_a_clue_is_the_log_probability_minus_the_log_share(monkeypatch, network, labels, n_classes):
+    monkeypatch.setattr(phrases, "STEPS", 1_000)
+    made = Phrases.learn(network.texts, labels, n_classes, seed=3)
+    counted = count(network.texts[:300])
+    columns = np.flatnonzero(counted.getnnz(axis=0) > 1)
+    # For two classes scikit-learn has one vector of weights where we have two of half its size.
+    model = LogisticRegression(C=STRENGTH * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
+    model.fit(weigh(counted, made.rarity)[:, columns], labels[:300])
+    rows = weigh(count(network.texts[300:]), made.rarity)[:, columns]
+    shares = (np.bincount(labels[:300]) + 1) / (300 + n_classes)
+    expected = (model.predict_log_proba(rows) - np.log(shares)).clip(-LARGEST, LARGEST)
+    np.testing.assert_allclose(made.learnt[300:], expected, atol=0.02)
+    np.testing.assert_array_equal(made.learnt[300:], made.read(network.texts[300:]))
+
+
+def test_clues_of_texts_without_a_label_speak_for_their_class():
+    words = ["splendid", "dreadful", "middling"]
+    texts = pl.Series([f"number {number}: a {words[number % 3]} thing" for number in range(90)])
+    labels = np.arange(90, dtype=np.int32) % 3
+    clues = Phrases.learn(texts, np.where(np.arange(90) < 60, labels, HIDDEN), 3, seed=0).learnt
+    assert (clues.argmax(axis=1) == labels).all()
+    assert clues[np.arange(90), labels].min() > 0.3
+
+
+def test_no_clue_knows_the_label_of_its_own_interaction(network, labels, n_classes):
+    first = Phrases.learn(network.texts, labels, n_classes, seed=3).learnt
+    for row in (0, 17, 123):
+        flipped = labels.copy()
+        flipped[row] = (flipped[row] + 1) % n_classes
+        second = Phrases.learn(network.texts, flipped, n_classes, seed=3).learnt
+        np.testing.assert_array_equal(first[row], second[row])
+        assert (first[300:] != second[300:]).any()  # others may
+
+
+def test_the_same_seed_gives_the_same_clues(network, labels, n_classes):
+    first, second = (Phrases.learn(network.texts, labels, n_classes, seed=5).learnt for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_rows_that_no_regression_learnt_from_are_read_like_new_ones(monkeypatch, network, labels, n_classes):
+    monkeypatch.setattr(phrases, "MOST_FITTED", 200)
+    made = Phrases.learn(network.texts, labels, n_classes, seed=3)
+    asked = (made.learnt[:300] == made.read(network.texts[:300])).all(axis=1)
+    assert asked.sum() == 100
+
+
+def test_classes_with_few_rows_have_no_clue(network, labels, n_classes):
+    rare = labels.copy()
+    rare[:3] = n_classes
+    made = Phrases.learn(network.texts, rare, n_classes + 2, seed=3)
+    assert made.classes.tolist() == list(range(n_classes))
+    assert not made.learnt[:, n_classes:].any()
+    assert made.learnt[:3, :n_classes].any()
+
+
+@pytest.mark.parametrize("known", [0, 5, 400])
+def test_where_there_is_nothing_to_tell_apart_clues_are_silent(network, known):
+    labels = np.where(np.arange(400) < known, 0, HIDDEN).astype(np.int32)
+    made = Phrases.learn(network.texts, labels, 3, seed=0)
+    assert made.learnt.shape == (400, 3)
+    assert not made.learnt.any()
+    assert not made.read(network.texts[:4]).any()

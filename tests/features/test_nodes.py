@@ -1,0 +1,56 @@
+"""Vectors of users and items: from the hash of an id, and from attributes."""
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+
+from saft.features.nodes import Attributes, gaussian_vectors
+
+TABLE = pl.DataFrame(
+    {
+        "age": [20.0, 40.0, None, 60.0],
+        "town": ["ulm", "bonn", "ulm", None],
+        "member": [True, False, True, None],
+        "since": [date(2020, 1, 1), None, date(2020, 1, 3), date(2020, 1, 2)],
+        "empty": pl.Series([None] * 4, dtype=pl.String),
+    }
+)
+
+
+def test_a_vector_depends_on_seed_and_id_alone():
+    ids = pl.Series(["ann", "bob", "7"])
+    vectors = gaussian_vectors(ids, 16, seed=3)
+    np.testing.assert_array_equal(gaussian_vectors(pl.Series(["bob", "new"]), 16, 3)[0], vectors[1])
+    np.testing.assert_array_equal(gaussian_vectors(pl.Series([7]), 16, 3)[0], vectors[2])  # ids are text
+    assert (gaussian_vectors(ids, 16, 4) != vectors).all()
+    np.testing.assert_array_equal(gaussian_vectors(ids, 4, 3), vectors[:, :4])
+
+
+def test_vectors_are_standard_normal_and_unrelated():
+    vectors = gaussian_vectors(pl.Series(range(20_000)), 8, seed=0).astype(np.float64)
+    np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=0.03)
+    np.testing.assert_allclose(np.cov(vectors.T), np.eye(8), atol=0.04)
+    assert np.abs(np.corrcoef(vectors[:-1, 0], vectors[1:, 0])[0, 1]) < 0.03
+    assert 2.5 < (vectors**4).mean() < 3.5
+
+
+def test_attributes_become_standardised_numbers_and_a_column_per_value():
+    learnt = Attributes.learn(TABLE)
+    numbers = learnt.transform(TABLE, 4)
+    assert numbers.shape == (4, learnt.width)
+    np.testing.assert_allclose(numbers[:, 0], [-1, 0, 0, 1], atol=1e-6)  # mean 40, spread 20; missing is the mean
+    np.testing.assert_array_equal(numbers[:, 1], [0, 0, 1, 0])  # and says so
+    np.testing.assert_array_equal(numbers[:, 2:5], [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]])  # ulm, bonn, missing
+    assert np.isfinite(numbers).all()
+
+
+def test_attributes_survive_json_and_tables_with_other_columns():
+    learnt = Attributes.learn(TABLE)
+    again = Attributes.from_json(learnt.to_json())
+    np.testing.assert_array_equal(again.transform(TABLE, 4), learnt.transform(TABLE, 4))
+    other = pl.DataFrame({"town": ["bonn", "paris"], "shoe": [1, 2]})
+    numbers = again.transform(other, 2)
+    assert numbers.shape == (2, learnt.width)
+    np.testing.assert_array_equal(numbers[:, 2:5], [[0, 1, 0], [0, 0, 0]])  # a value never seen has no column
+    np.testing.assert_array_equal(again.transform(None, 3)[:, 1], [1, 1, 1])

@@ -1,0 +1,114 @@
+"""Messages against a dense P written out."""
+
+import pytest
+import torch
+
+from saft.model.message_passing import GatedAttentionUnit, LineGraphAttention, propagate
+
+WIDTH, NODES = 8, 5
+
+
+@pytest.fixture
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    """Node tokens of 12 interactions, and their nodes; node 4 has none."""
+    generator = torch.Generator().manual_seed(0)
+    nodes = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 0, 1])
+    return torch.randn(12, WIDTH, generator=generator, dtype=torch.float64), nodes
+
+
+def dense_operator(nodes: torch.Tensor) -> torch.Tensor:
+    """P = E diag(d + 1)⁻¹ Eᵀ, with every entry in its place."""
+    incidence = torch.nn.functional.one_hot(nodes, NODES).double()
+    return incidence @ torch.diag(1 / (incidence.sum(0) + 1)) @ incidence.T
+
+
+def test_propagation_is_the_product_with_the_dense_operator(batch):
+    start, nodes = batch
+    torch.testing.assert_close(propagate(start, nodes, NODES), dense_operator(nodes) @ start)
+
+
+def test_gradients_of_a_large_batch_are_the_same_every_time():
+    """Bit by bit, with threads: a seed decides everything only if sums are added up in a fixed order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    nodes = torch.randint(40, (4000,), generator=torch.Generator().manual_seed(0))
+    weights = torch.randn(4000, 64, generator=torch.Generator().manual_seed(1))
+    found = []
+    for _ in range(6):
+        states = torch.randn(4000, 64, generator=torch.Generator().manual_seed(2)).requires_grad_()
+        (propagate(propagate(states, nodes, 40), nodes, 40) * weights).sum().backward()
+        found.append(states.grad)
+    torch.set_num_threads(before)
+    assert all(torch.equal(gradient, found[0]) for gradient in found)
+
+
+def test_those_outside_the_sample_hear_it_and_themselves_and_are_not_heard(batch):
+    start, nodes = batch
+    speaks = torch.tensor([True, False, True, True, False, False] * 2)
+    heard = (nodes[:, None] == nodes[None]) & (speaks[None] | torch.eye(12, dtype=torch.bool))
+    dense = heard.double() / (heard.double().sum(dim=1, keepdim=True) + 1)
+    torch.testing.assert_close(propagate(start, nodes, NODES, speaks), dense @ start)
+
+
+def test_rows_of_the_operator_sum_to_the_degree_over_one_more(batch):
+    _, nodes = batch
+    ones = torch.ones(12, 1, dtype=torch.float64)
+    degrees = torch.bincount(nodes)[nodes].double()[:, None]
+    torch.testing.assert_close(propagate(ones, nodes, NODES), degrees / (degrees + 1))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_line_graph_attention_is_the_formula_on_the_dense_operator(batch, rounds):
+    start, nodes = batch
+    layer = LineGraphAttention(WIDTH, rounds, delta=0.7).double()
+    operator = dense_operator(nodes)
+    state = start
+    for _ in range(rounds):
+        state = operator @ state + 0.7 * start
+    expected = layer.norm(state @ layer.out.weight.T + layer.out.bias)
+    torch.testing.assert_close(layer(start, nodes, NODES), expected)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_the_gated_attention_unit_is_the_formula_on_the_dense_operator(batch, rounds):
+    start, nodes = batch
+    unit = GatedAttentionUnit(WIDTH, rounds, delta=0.7).double()
+    operator = dense_operator(nodes)
+    gate, shift = (x * torch.sigmoid(x) for x in (unit.gate(start), unit.shift(start)))
+    state = start
+    for _ in range(rounds):
+        state = unit.mix(gate * (operator @ state + 0.7 * shift))
+    torch.testing.assert_close(unit(start, nodes, NODES), unit.norm(unit.out(state)))
+
+
+@pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
+def test_an_interaction_hears_only_from_those_that_share_its_node(batch, kind):
+    start, nodes = batch
+    layer = kind(WIDTH).double()
+    heard = layer(start, nodes, NODES)
+    changed = start.clone()
+    changed[3] += 1  # of node 1
+    difference = (layer(changed, nodes, NODES) - heard).abs().amax(1) > 1e-12
+    assert difference.nonzero()[:, 0].tolist() == (nodes == 1).nonzero()[:, 0].tolist()
+
+
+def test_memory_is_linear_a_hub_of_two_hundred_thousand_interactions_is_no_trouble():
+    nodes = torch.zeros(200_000, dtype=torch.long)  # P would have 4 · 10¹⁰ entries
+    result = propagate(torch.ones(200_000, 4), nodes, 1)
+    torch.testing.assert_close(result, torch.full((200_000, 4), 200_000 / 200_001))
+
+
+@pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
+def test_only_those_that_are_asked_are_answered_and_their_answer_is_the_same(batch, kind):
+    states, nodes = batch
+    torch.manual_seed(0)
+    unit = kind(WIDTH).double()
+    everybody = unit(states, nodes, NODES)
+    torch.testing.assert_close(unit(states, nodes, NODES, asked=4), everybody[:4])
+
+
+def test_attention_that_starts_as_the_identity_says_what_was_heard(batch):
+    states, nodes = batch
+    said = LineGraphAttention(WIDTH, rounds=1, identity=True).double()(states, nodes, NODES)
+    heard = propagate(states, nodes, NODES) + states
+    torch.testing.assert_close(said, torch.nn.functional.layer_norm(heard, heard.shape[1:]))

@@ -1,0 +1,124 @@
+"""A network that grows while it answers: its answers are those of the classifier on the same network."""
+
+import numpy as np
+import pytest
+
+import saft
+from saft import SaftClassifier
+from saft.data.network import HIDDEN
+from saft.online.live import Growing, Interaction, LiveNetwork
+from saft.settings import TEXT_ONLY
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def network():
+    return saft.demo_network(N)
+
+
+VARIANTS = {
+    "product": {"neighbours": 3},
+    "by distance": {"neighbours": 3, "sampling": "distance"},
+    "neighbours read again, trained vectors": {"neighbours": 3, "remember": False, "nodes": "trained"},
+    "no labels, no phrases": {"neighbours": 3, "labels": False, "phrases": False},
+    "text only": TEXT_ONLY,
+}
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def classifier(request, network, tiny_settings):
+    return SaftClassifier(**tiny_settings | VARIANTS[request.param]).fit(network.hiding(np.arange(250, N)))
+
+
+@pytest.fixture
+def live(classifier):
+    return LiveNetwork(classifier)
+
+
+def as_row(network, number) -> dict:
+    return {
+        "user": str(network.user_ids[int(network.users[number])]),
+        "item": str(network.item_ids[int(network.items[number])]),
+        "text": f"{network.texts[number]} indeed",
+    }
+
+
+def test_answers_about_new_interactions_are_the_classifiers(network, classifier, live):
+    known = as_row(network, 7)
+    rows = [known, known | {"user": "new"}, known | {"item": "new"}, {"user": "u", "item": "i", "text": "odd"}]
+    answers = live.predict([Interaction(**row) for row in rows])
+    for row, answer in zip(rows, answers, strict=True):
+        expected = classifier.predict_proba([row])[0]
+        np.testing.assert_allclose(answer.probabilities, expected, atol=1e-4)
+        assert answer.label == classifier.classes_[int(expected.argmax())]
+    assert [(a.known_user, a.known_item) for a in answers] == [(True, True), (False, True), (True, False), (False,) * 2]
+
+
+def test_answers_about_known_interactions_are_the_classifiers(network, classifier, live):
+    for number in (0, 5, 249, 250, N - 1):
+        expected = classifier.predict_proba(network.take(np.array([number])))
+        np.testing.assert_allclose(live.probabilities([live.case_of(number)]), expected, atol=1e-4)
+
+
+def test_questions_asked_together_are_answered_as_if_asked_alone(network, live):
+    rows = [Interaction(**as_row(network, number)) for number in range(40)] + [Interaction("n", "n", "x y z")] * 2
+    together = live.predict(rows)
+    for row, answer in zip(rows[-6:], together[-6:], strict=True):
+        np.testing.assert_allclose(live.predict([row])[0].probabilities, answer.probabilities, atol=1e-5)
+
+
+def test_asking_changes_nothing_and_adding_does(network, classifier, live):
+    row = Interaction(**as_row(network, 3))
+    before = live.predict([row])[0].probabilities
+    live.predict([Interaction("stranger", row.item, "hm")])
+    np.testing.assert_array_equal(live.predict([row])[0].probabilities, before)
+    numbers = live.add([Interaction("stranger", row.item, "terrible", label=str(live.classes[0]))] * 4)
+    assert numbers.tolist() == [N, N + 1, N + 2, N + 3]
+    assert len(live) == N + 4
+    after = live.predict([row])[0].probabilities
+    assert np.allclose(after, before) == (classifier.settings.fusion == "none")
+    assert live.predict([Interaction("stranger", "new", "x")])[0].known_user
+    assert live.interaction(N).label == live.classes[0]
+    assert {N, N + 1, N + 2, N + 3} <= set(live.neighbours(3)["item"].tolist())
+    np.testing.assert_allclose(classifier.predict_proba([as_row(network, 3)])[0], before, atol=1e-4)  # as it was
+
+
+def test_a_verdict_is_seen_by_neighbours_but_not_by_its_own_interaction(network, classifier, live):
+    own = live.probabilities([live.case_of(260)])
+    other = next(int(n) for n in live.neighbours(260)["item"])
+    before = live.probabilities([live.case_of(other)])
+    for label in live.classes:
+        live.label(260, label)
+        np.testing.assert_allclose(live.probabilities([live.case_of(260)]), own, atol=1e-6)
+    assert (live.probabilities([live.case_of(other)]) != before).any() == classifier.settings.labels
+    live.label(260, None)
+    assert live.labels.values[260] == HIDDEN
+    np.testing.assert_allclose(live.probabilities([live.case_of(other)]), before, atol=1e-6)
+    with pytest.raises(saft.InputError, match="There is no class 'nonsense'"):
+        live.label(260, "nonsense")
+
+
+def test_remembered_states_can_be_handed_back(network, classifier):
+    rows = [Interaction("stranger", as_row(network, 3)["item"], "terrible"), Interaction("stranger", "new", "fine")]
+    first, second = LiveNetwork(classifier), LiveNetwork(classifier)
+    first.add(rows)
+    second.add(rows, first.states(np.array([N, N + 1])))
+    asked = [Interaction(**as_row(network, 3)), Interaction("stranger", "new", "again")]
+    for one, other in zip(first.predict(asked), second.predict(asked), strict=True):
+        np.testing.assert_array_equal(one.probabilities, other.probabilities)
+
+
+def test_a_model_with_the_papers_fusion_is_refused(network, tiny_settings):
+    settings = tiny_settings | {"fusion": "paper", "remember": False, "epochs": 0}
+    with pytest.raises(saft.InputError, match="fusion='residual'"):
+        LiveNetwork(SaftClassifier(**settings).fit(network))
+
+
+def test_an_array_grows_without_forgetting():
+    growing, whole = Growing(np.arange(3)), list(range(3))
+    for number in range(50):
+        growing.append(np.array([number, -number]))
+        whole += [number, -number]
+    assert growing.values.tolist() == whole
+    assert len(growing) == 103

@@ -1,0 +1,44 @@
+"""ONNX Runtime answers as torch does."""
+
+import numpy as np
+import pytest
+
+import saft
+from saft import SaftClassifier
+from saft.online.live import Interaction, LiveNetwork
+from saft.server.onnx_session import hasten, is_installed
+from saft.settings import TEXT_ONLY
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason='needs the extra "onnx"')
+N = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        pytest.param({"labels": False, "phrases": False, "messages": "gau"}, marks=pytest.mark.long),
+        pytest.param(TEXT_ONLY, marks=pytest.mark.long),
+    ],
+)
+def test_answers_are_those_of_torch(tiny_settings, tmp_path, changes):
+    network = saft.demo_network(N)
+    live = LiveNetwork(SaftClassifier(**tiny_settings | changes | {"epochs": 1}).fit(network))
+    known = [Interaction(str(network.user_ids[n]), str(network.item_ids[n]), str(network.texts[n])) for n in range(9)]
+    asked = [
+        *known,
+        Interaction("new", "new", "x"),
+        Interaction("new", known[0].item, ""),
+        Interaction("n", "n", "y " * 80),
+    ]
+    expected = [answer.probabilities for one in asked for answer in live.predict([one])]
+    hasten(live, tmp_path / "model.onnx")
+    calls = []
+    fast = live.reading.fast
+    object.__setattr__(live.reading, "fast", lambda batch: calls.append(len(batch.rows)) or fast(batch))
+    alone = [answer.probabilities for one in asked for answer in live.predict([one])]
+    np.testing.assert_allclose(alone, expected, atol=1e-4)
+    together = [answer.probabilities for answer in live.predict(asked)]
+    np.testing.assert_allclose(together, expected, atol=1e-4)
+    assert calls == [1] * len(asked) + [len(asked)]

@@ -1,0 +1,125 @@
+"""The architecture holds: every module has a test, packages keep to their dependencies, nothing unsafe is loaded.
+
+That imports go one way is checked by import-linter (``make check``); its contract is in pyproject.toml.
+"""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import saft
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = sorted(path.parent for path in (ROOT / "saft").glob("*/__init__.py"))
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted((ROOT / "saft").rglob("*.py")) if path.stem not in ("__init__", "__main__")]
+
+
+def name_of(path: Path) -> str:
+    """``structure.distance`` for ``saft/structure/distance.py``."""
+    return ".".join(path.relative_to(ROOT / "saft").with_suffix("").parts)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_every_module_has_a_test_file_of_its_name_or_is_imported_by_a_test_of_its_package(path):
+    folder = ROOT / "tests" / path.parent.relative_to(ROOT / "saft")
+    imported = re.compile(rf"\bsaft\.{re.escape(name_of(path))}\b")
+    mirrored = folder / f"test_{path.stem.lstrip('_')}.py"
+    assert mirrored.is_file() or any(imported.search(test.read_text()) for test in folder.glob("*.py"))
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_no_module_is_longer_than_300_lines(path):
+    assert len(path.read_text().splitlines()) <= 300
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_the_linter_of_imports_knows_every_package(package):
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    assert package.name in " ".join(contract["layers"]).split()
+
+
+# Parts of the experiments whose tests stand under the name of what they serve.
+EXPERIMENTS_TESTED_IN = {
+    "__main__": "test_commands",
+    "one_run": "test_runner",
+    "provenance": "test_runner",
+    "progress": "test_runner",
+    "figures": "test_report",
+    "datasets/__init__": "datasets/test_loading",
+}
+
+
+def test_every_part_of_the_experiments_has_its_test_and_the_library_knows_nothing_of_them():
+    for path in (ROOT / "experiments").rglob("*.py"):
+        name = str(path.relative_to(ROOT / "experiments").with_suffix(""))
+        *folders, last = name.split("/")
+        usual = "/".join([*folders, f"test_{last}"])
+        tested = ROOT / "tests" / "experiments" / f"{EXPERIMENTS_TESTED_IN.get(name, usual)}.py"
+        assert tested.is_file() or name == "__init__", name
+    for path in modules():
+        assert "experiments" not in {name.partition(".")[0] for name in _imported(path)}
+
+
+def _imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    return {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+
+
+def test_structure_depends_on_numpy_and_scipy_only():
+    allowed = {"numpy", "scipy", "saft"} | set(sys.stdlib_module_names)
+    for path in (ROOT / "saft" / "structure").glob("*.py"):
+        nodes = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        named = {
+            name
+            for node in nodes
+            for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+        }
+        assert {name.partition(".")[0] for name in named} <= allowed
+
+
+def test_every_exported_name_can_be_had():
+    assert [name for name in saft.__all__ if getattr(saft, name).__name__ != name] == []
+    assert set(saft.__all__) <= set(dir(saft))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = saft.nothing
+
+
+def test_no_pickle_is_ever_loaded():
+    unsafe = re.compile(r"\bpickle\b|torch\.load\(|allow_pickle\s*=\s*True|\beval\(|\bexec\(")
+    found = [path for folder in ("saft", "experiments", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    assert [path.name for path in found if unsafe.search(path.read_text())] == []
+
+
+def test_the_lock_pins_every_dependency_and_only_the_lock_pins_torch():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = project["dependencies"] + [entry for extra in project["optional-dependencies"].values() for entry in extra]
+    assert not [entry for entry in named if "==" in entry]
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
+    locked = {name.lower().replace("_", "-"): version for name, version in locked.items()}
+    assert [entry for entry in named if re.split(r"[<>=]", entry)[0].lower() not in locked] == []
+    assert locked["torch"] == "2.13.0"
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == saft.__version__
+    assert f"## [{saft.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
