@@ -17,12 +17,16 @@ import numpy as np
 
 import saft
 from benchmarks import rivals_way
-from benchmarks.competitors import labelled_rows, read_all_again, saft_settings
+from benchmarks.competitors import labelled_rows, saft_settings
 from benchmarks.measuring import Figure
 from saft import SaftClassifier
+from saft.classifier.fitting import fit
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.loader import Loader
 from saft.learning.prediction import predict_logits
 from saft.learning.trainer import Trainer
 from saft.metrics import macro_f1
+from saft.model.base import InteractionModel
 
 SEEDS = (0, 1, 2)
 TRAINED: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-4}
@@ -57,23 +61,28 @@ def measure(way: str, seed: int, layers: int, interactions: int = 2_000, encoder
     hidden = network.hiding(parts.test)
     if way == "rivals":
         settings = rivals_way.settings_of(encoder, layers, 5, seed=seed, **TRAINED)
-        assembly, feed = rivals_way.assemble(settings, hidden.showing(train))
-        Trainer(assembly.model, feed, train, valid, network.labels[valid], settings).run()
-        predicted = predict_logits(assembly.model, feed, parts.test).argmax(axis=1)
-        return 100 * macro_f1(network.labels[parts.test], predicted, network.n_classes)
+        assembly, loader = rivals_way.assemble(settings, hidden.showing(train))
+        Trainer(assembly.model, loader, train, valid, network.labels[valid], settings).run()
+        return _macro_f1(assembly.model, loader, network, parts.test)
     longer = {"epochs": 5}  # few steps per epoch
     changes: dict[str, dict[str, Any]] = {
         "few_labels": longer,
         "few_labels_all": longer,
-        "reread": {"remember": False},
+        "reread": {"cache_neighbours": False},
         "half_frozen": {"frozen_layers": layers // 2},
     }
     settings = saft_settings(encoder, layers, 5, seed=seed, **TRAINED | changes.get(way, {}))
-    classifier = SaftClassifier(**settings.as_dict()).fit(hidden, train, valid)
+    if way == "few_labels_all":
+        fitted = fit(settings, hidden, train, valid, refresh_at_most=len(network))
+        return _macro_f1(fitted.assembly.model, fitted.assembly.loader(), network, parts.test)
+    classifier = SaftClassifier(**settings.as_dict()).fit(hidden, train=train, valid=valid)
     return 100 * classifier.score(network.take(parts.test))
 
 
+def _macro_f1(model: InteractionModel, loader: Loader, network: TextualInteractionNetwork, rows: np.ndarray) -> float:
+    predicted = predict_logits(model, loader, rows).argmax(axis=1)
+    return 100 * macro_f1(network.labels[rows], predicted, network.n_classes)
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "few_labels_all":
-        read_all_again()
-    print(json.dumps(measure(sys.argv[1], *map(int, sys.argv[2:]))))
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

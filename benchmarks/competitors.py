@@ -20,11 +20,13 @@ import torch
 import saft
 from benchmarks import rivals_way
 from saft import SaftClassifier
+from saft.classifier.fitting import fit
 from saft.data.network import TextualInteractionNetwork
 from saft.features.backbones import find_backbone
 from saft.features.tokens import load_tokenizer
+from saft.learning.callbacks import Callback, EpochRecord, TrainerState
 from saft.learning.prediction import predict_logits
-from saft.learning.trainer import EpochRecord, Silence, Trainer
+from saft.learning.trainer import Trainer
 from saft.settings import Settings
 
 PLAIN_BATCH = 32
@@ -47,8 +49,14 @@ def write_tiny(folder: Path) -> None:
 
     tokenizer = load_tokenizer("minilm")
     torch.manual_seed(0)
-    shape = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}
-    BertModel(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(folder)
+    shape: dict[str, Any] = {
+        "hidden_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 512,
+    }
+    model = BertModel(BertConfig(vocab_size=len(tokenizer), **shape))  # type: ignore[no-untyped-call]
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
@@ -69,28 +77,28 @@ def courses(sizes: dict[str, tuple[int, int]]) -> Iterator[tuple[str, str, int, 
     Args:
         sizes: encoder → interactions of its embedded network, and targets of the slow competitors.
     """
-    for encoder, (interactions, targets) in sizes.items():
-        yield encoder, str(interactions), targets, 3
-    targets = sizes["tiny"][1]
-    yield "tiny", "100000", targets, 1
+    for encoder, (interactions, seed_rows) in sizes.items():
+        yield encoder, str(interactions), seed_rows, 3
+    seed_rows = sizes["tiny"][1]
+    yield "tiny", "100000", seed_rows, 1
     if (REAL / f"{REAL_NETWORK}.parquet").is_file():
-        yield "tiny", REAL_NETWORK, targets, 1
+        yield "tiny", REAL_NETWORK, seed_rows, 1
 
 
 def described(network: str) -> str:
     return f"{int(network):,} interactions" if network.isdigit() else network
 
 
-class EpochTimes(Silence):
+class EpochTimes(Callback):
     """``seconds`` from an epoch's first step to the end of its validation."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def begins(self, epoch: int, epochs: int, targets: int) -> None:
+    def on_epoch_begin(self, state: TrainerState) -> None:
         self._began = time.perf_counter()
 
-    def ends(self, record: EpochRecord) -> None:
+    def on_epoch_end(self, state: TrainerState, record: EpochRecord) -> None:
         self.seconds.append(time.perf_counter() - self._began)
 
 
@@ -106,34 +114,37 @@ def labelled_rows(network: TextualInteractionNetwork, share: float = 1.0, seed: 
     return [np.sort(rng.permutation(part)[: int(share * len(part))]) for part in (parts.train, parts.valid)]
 
 
-def read_all_again() -> None:
-    """From now on, everything outside of training is read after every epoch, however few the targets are."""
-    Trainer._to_read_again = lambda trainer, outside, known: outside  # type: ignore[method-assign]
+def train_saft(
+    settings: Settings, network: TextualInteractionNetwork, share: float = 1.0, refresh_all: bool = False
+) -> float:
+    """Seconds per seed row over all epochs, with everything else that is encoded, and with validation.
 
-
-def train_saft(settings: Settings, network: TextualInteractionNetwork, share: float = 1.0) -> float:
-    """Seconds per target, over all epochs: with what is read besides the targets, and with validation."""
+    Args:
+        refresh_all: encode every row outside of training after every epoch, however few rows are labelled.
+    """
     times, (train, valid) = EpochTimes(), labelled_rows(network, share)
-    SaftClassifier(**settings.as_dict()).fit(network, train, valid, watcher=times)
+    fit(settings, network, train, valid, callbacks=[times], refresh_at_most=len(network) if refresh_all else None)
     return sum(times.seconds) / (len(train) * len(times.seconds))
 
 
 def seconds_of_steps(trainer: Trainer) -> Iterator[float]:
     """What each step of the next epoch takes, with all that has to be gathered for it."""
-    batches, began = trainer._remaining_batches(np.zeros(len(trainer.feed), dtype=bool)), time.perf_counter()
-    for batch in batches:
-        trainer._step(batch)
+    began = time.perf_counter()
+    for batch in trainer.batches():
+        trainer.train_step(batch)
         yield time.perf_counter() - began
         began = time.perf_counter()
 
 
-def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:
+def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, seed_rows: int) -> float:
     """Seconds per target, over this many, once it is warm."""
     train, times = saft.split(network).train, EpochTimes()
-    assembly, feed = rivals_way.assemble(settings, network.showing(train))
+    assembly, loader = rivals_way.assemble(settings, network.showing(train))
     nothing = np.empty(0, np.int64)
-    Trainer(assembly.model, feed, train[:targets], nothing, nothing, settings.changed(epochs=2), watcher=times).run()
-    return times.seconds[-1] / targets
+    Trainer(
+        assembly.model, loader, train[:seed_rows], nothing, nothing, settings.changed(epochs=2), callbacks=[times]
+    ).run()
+    return times.seconds[-1] / seed_rows
 
 
 def predict_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
@@ -144,13 +155,13 @@ def predict_saft(settings: Settings, network: TextualInteractionNetwork) -> floa
     return (time.perf_counter() - began) / len(network)
 
 
-def predict_rivals_way(settings: Settings, network: TextualInteractionNetwork, targets: int) -> float:
-    assembly, feed = rivals_way.assemble(settings, network)
+def predict_rivals_way(settings: Settings, network: TextualInteractionNetwork, seed_rows: int) -> float:
+    assembly, loader = rivals_way.assemble(settings, network)
     assembly.model.train(False)
-    predict_logits(assembly.model, feed, np.arange(rivals_way.TARGETS))  # warm
+    predict_logits(assembly.model, loader, np.arange(rivals_way.SEED_ROWS))  # warm
     began = time.perf_counter()
-    predict_logits(assembly.model, feed, np.arange(targets))
-    return (time.perf_counter() - began) / targets
+    predict_logits(assembly.model, loader, np.arange(seed_rows))
+    return (time.perf_counter() - began) / seed_rows
 
 
 class PlainText:
@@ -162,7 +173,7 @@ class PlainText:
 
         torch.manual_seed(0)
         tokenizer = load_tokenizer(encoder)
-        logging.set_verbosity_error()  # that the head is new is known
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # it warns that the head is new
         self.model = AutoModelForSequenceClassification.from_pretrained(
             find_backbone(encoder), num_hidden_layers=layers, num_labels=network.n_classes
         )
@@ -207,17 +218,17 @@ class PlainText:
 @contextmanager
 def counted_texts() -> Iterator[list[int]]:
     """How many texts encoders are given in the meantime, one entry per call."""
-    from saft.model.encoder import LanguageModel
+    from saft.model.encoder import TextEncoder
 
     counts: list[int] = []
-    embed = LanguageModel.embed
+    embed = TextEncoder.embed
 
-    def counting(model: LanguageModel, tokens: torch.Tensor, *others: Any) -> torch.Tensor:
+    def counting(model: TextEncoder, tokens: torch.Tensor, *others: Any) -> torch.Tensor:
         counts.append(len(tokens))
         return embed(model, tokens, *others)
 
-    LanguageModel.embed = counting  # type: ignore[method-assign]
+    TextEncoder.embed = counting  # type: ignore[method-assign, assignment]
     try:
         yield counts
     finally:
-        LanguageModel.embed = embed  # type: ignore[method-assign]
+        TextEncoder.embed = embed  # type: ignore[method-assign]

@@ -32,8 +32,10 @@ def figures() -> Iterator[Figure]:
         yield from _ratios(*course)
 
 
-def _ratios(encoder: str, network: str, targets: int, repeats: int) -> Iterator[Figure]:
-    costs = compare("benchmarks.inference", ["saft", "rivals", "plain"], [encoder, network, "5", str(targets)], repeats)
+def _ratios(encoder: str, network: str, seed_rows: int, repeats: int) -> Iterator[Figure]:
+    costs = compare(
+        "benchmarks.inference", ["saft", "rivals", "plain"], [encoder, network, "5", str(seed_rows)], repeats
+    )
     where = f"inference, {encoder}, {described(network)}, b=5"
     own = costs["saft"].seconds
     yield Figure(f"{where}: speed against the rivals' way", costs["rivals"].seconds / own, "×", ">= 8")
@@ -50,13 +52,13 @@ def _read_per_interaction() -> Figure:
     return Figure("inference, b=5: texts encoded per interaction", sum(counts) / len(network), "texts", "<= 1")
 
 
-def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, targets: int) -> float:
+def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, seed_rows: int) -> float:
     network = network_called(network_name)
     with encoder_called(encoder_name) as (encoder, layers):
         if competitor == "plain":
-            return PlainText(encoder, layers, network, 10 * targets).predict()
+            return PlainText(encoder, layers, network, 10 * seed_rows).predict()
         if competitor == "rivals":
-            return predict_rivals_way(settings_of(encoder, layers, neighbours), network, targets)
+            return predict_rivals_way(settings_of(encoder, layers, neighbours), network, seed_rows)
         return predict_saft(saft_settings(encoder, layers, neighbours), network)
 
 

@@ -23,30 +23,38 @@ from torch import Tensor, nn
 
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.loader import Feed, Pass, batch_nodes
+from saft.learning.loader import BatchLoader, LabelMaskedPass
 from saft.model.batch import Batch
 from saft.model.message_passing import LineGraphAttention
+from saft.model.saft import SaftLayer
 from saft.settings import AS_PRINTED, Settings
 
 PADDED_TO = 64
-TARGETS = 25
+SEED_ROWS = 25
 
 
 def settings_of(encoder: str, layers: int, neighbours: int, **changes: object) -> Settings:
-    values = AS_PRINTED | {"batch_size": TARGETS, "max_length": PADDED_TO, "train_words": True, "together": 1}
+    values = AS_PRINTED | {"batch_size": SEED_ROWS, "max_length": PADDED_TO, "train_words": True, "group_size": 1}
     return Settings.of(values | {"encoder": encoder, "layers": layers, "neighbours": neighbours} | changes)
 
 
 class DenseAttention(nn.Module):
     """Line graph attention with the operator of every target built and applied by itself."""
 
-    def __init__(self, fast: LineGraphAttention) -> None:
+    def __init__(self, fast: nn.Module) -> None:
         super().__init__()
+        if not isinstance(fast, LineGraphAttention):
+            raise TypeError("the rivals' way is written for line graph attention")
         self.fast = fast  # its weights
         self.sizes: list[int] = []  # interactions of each target of the batch, in order
 
     def forward(
-        self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+        self,
+        start: Tensor,
+        nodes: Tensor,
+        n_nodes: int,
+        is_source: Tensor | None = None,
+        n_receivers: int | None = None,
     ) -> Tensor:
         heard = []
         for own, of_node in zip(torch.split(start, self.sizes), torch.split(nodes, self.sizes), strict=True):
@@ -59,54 +67,38 @@ class DenseAttention(nn.Module):
         return self.fast.norm(self.fast.out(torch.cat(heard)))
 
 
-class RivalsFeed(Feed):
+class RivalsLoader(BatchLoader):
     """Batches in which every target has interactions of its own."""
 
     def __init__(self, assembly: Assembly, network: TextualInteractionNetwork | None = None) -> None:
-        fast = assembly.feed(network)
-        super().__init__(fast.inputs, fast.labels, fast.n_classes, fast.settings)
-        self.attention = [
-            layer.messages[side]
-            for layer in assembly.model.layers
-            for side in layer.messages  # type: ignore[union-attr,operator]
-        ]
+        fast = assembly.loader(network)
+        super().__init__(fast.features, fast.labels, fast.n_classes, fast.settings)
+        self.attention = [module for module in assembly.model.modules() if isinstance(module, DenseAttention)]
 
-    def _in_order(self, targets: np.ndarray) -> list[np.ndarray]:
-        return [targets[first : first + TARGETS] for first in range(0, len(targets), TARGETS)]
+    def in_order(self, seed_rows: np.ndarray) -> list[np.ndarray]:
+        return [seed_rows[first : first + SEED_ROWS] for first in range(0, len(seed_rows), SEED_ROWS)]
 
-    def batch(self, targets: np.ndarray, seen: Pass) -> Batch:
-        inputs = self.inputs
-        groups = list(self._groups(targets, seen))
+    def batch(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> Batch:
+        groups = list(self._groups(seed_rows, view))
         rows = np.concatenate(groups)
         sizes = [len(group) for group in groups]
         for attention in self.attention:
-            attention.sizes = sizes  # type: ignore[union-attr]
-        tokens, mask = inputs.tokens.padded(rows)
+            attention.sizes = sizes
+        tokens, mask = self.features.tokens.padded(rows)
         wider = ((0, 0), (0, PADDED_TO - tokens.shape[1]))
-        users, user_nodes = batch_nodes(inputs.users[rows], inputs.user_vectors, inputs.seen_users)
-        items, item_nodes = batch_nodes(inputs.items[rows], inputs.item_vectors, inputs.seen_items)
-        return Batch(
-            texts=[(torch.from_numpy(np.pad(tokens, wider)), torch.from_numpy(np.pad(mask, wider)))],
-            users=users,
-            items=items,
-            user_nodes=user_nodes,
-            item_nodes=item_nodes,
-            structure={role: torch.from_numpy(vectors[rows]) for role, vectors in inputs.structure.items()},
-            targets=torch.from_numpy(np.cumsum([0, *sizes[:-1]])),
-            answers=torch.from_numpy(self.answers[targets]),
-            rows=rows,
-        )
+        texts = [(torch.from_numpy(np.pad(tokens, wider)), torch.from_numpy(np.pad(mask, wider)))]
+        return self.collate(rows, rows[:0], np.cumsum([0, *sizes[:-1]]), view, texts)
 
-    def _groups(self, targets: np.ndarray, seen: Pass) -> Iterator[np.ndarray]:
+    def _groups(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> Iterator[np.ndarray]:
         """Each target and its neighbours, target first."""
-        for target in targets:
-            yield self._with_neighbours(np.array([target]), seen)
+        for target in seed_rows:
+            yield self.with_neighbours(np.array([target]), view)
 
 
-def assemble(settings: Settings, network: TextualInteractionNetwork) -> tuple[Assembly, RivalsFeed]:
+def assemble(settings: Settings, network: TextualInteractionNetwork) -> tuple[Assembly, RivalsLoader]:
     """An untrained model that hears its neighbours in the rivals' way, and what it is fed."""
     assembly = Assembly.fresh(settings, network)
-    for layer in assembly.model.layers:  # type: ignore[union-attr]
-        for side in layer.messages:  # type: ignore[union-attr,operator]
-            layer.messages[side] = DenseAttention(layer.messages[side])  # type: ignore[union-attr,operator,index]
-    return assembly, RivalsFeed(assembly)
+    for layer in [module for module in assembly.model.modules() if isinstance(module, SaftLayer)]:
+        for side, attention in list(layer.messages.items()):
+            layer.messages[side] = DenseAttention(attention)
+    return assembly, RivalsLoader(assembly)

@@ -21,23 +21,23 @@ from benchmarks import inference, training
 from benchmarks.competitors import described, encoder_called, saft_settings
 from benchmarks.measuring import Figure, compare, peak_mb
 from saft import SaftClassifier
-from saft.learning.trainer import EpochRecord, Silence
+from saft.learning.callbacks import Callback, EpochRecord, TrainerState
 
 SIZES = (10_000, 100_000, 1_000_000)
 STAGES = ("read", "structure", "train", "predict")
 PICTURE = Path(__file__).with_name("scaling.png")
 
 
-class Clock(Silence):
+class Clock(Callback):
     """When the first epoch began and ended, and how many targets it had."""
 
     began = ended = 0.0
-    targets = 0
+    seed_rows = 0
 
-    def begins(self, epoch: int, epochs: int, targets: int) -> None:
-        self.began, self.targets = time.perf_counter(), targets
+    def on_epoch_begin(self, state: TrainerState) -> None:
+        self.began, self.seed_rows = time.perf_counter(), state.rows_per_epoch
 
-    def ends(self, record: EpochRecord) -> None:
+    def on_epoch_end(self, state: TrainerState, record: EpochRecord) -> None:
         self.ended = time.perf_counter()
 
 
@@ -92,7 +92,7 @@ def measure(table: Path) -> dict[str, float]:
         began = time.perf_counter()
         network = saft.read(table)
         read = time.perf_counter()
-        classifier = SaftClassifier(**settings.as_dict()).fit(network, watcher=clock)
+        classifier = SaftClassifier(**settings.as_dict()).fit(network, callbacks=[clock])
         trained, training_mb = time.perf_counter(), peak_mb()
         classifier.predict_proba(network)
         predicted = time.perf_counter()
@@ -101,7 +101,7 @@ def measure(table: Path) -> dict[str, float]:
         "structure": clock.began - read,
         "train": trained - clock.began,
         "predict": predicted - trained,
-        "per_target": (clock.ended - clock.began) / clock.targets,
+        "per_target": (clock.ended - clock.began) / clock.seed_rows,
         "training_mb": training_mb,
         "peak_mb": peak_mb(),
     }

@@ -63,15 +63,15 @@ def bare_forward(repeats: int = 50) -> float:
     import torch
 
     from saft.features.tokens import load_tokenizer
-    from saft.model.encoder import LanguageModel
+    from saft.model.encoder import TextEncoder
 
-    language = LanguageModel.load("minilm").train(False)
+    encoder = TextEncoder.load("minilm").train(False)
     tokens = torch.tensor(load_tokenizer("minilm")([TEXT])["input_ids"])
     seconds = []
     with torch.inference_mode():
         for _ in range(repeats):
             began = time.perf_counter()
-            language(tokens, torch.ones_like(tokens))
+            encoder(tokens, torch.ones_like(tokens))
             seconds.append(time.perf_counter() - began)
     return median(seconds)
 
@@ -144,27 +144,27 @@ def _serve(size: int, port: int, folder: Path) -> None:
     import uvicorn
 
     from saft.server.app import create_app
-    from saft.server.onnx_session import hasten, is_installed
+    from saft.server.onnx_session import is_installed, use_onnx
 
     def load() -> Any:
-        desk = _desk(size, folder)
+        service = _service(size, folder)
         if is_installed():
-            hasten(desk.live, folder / "model.onnx")
-        return desk
+            use_onnx(service.live, folder / "model.onnx")
+        return service
 
     uvicorn.run(create_app(load), port=port, log_level="warning")
 
 
-def _desk(size: int, folder: Path) -> Any:
+def _service(size: int, folder: Path) -> Any:
     """Of an untrained model that knows this many interactions."""
     from saft import SaftClassifier
     from saft.classifier.assembly import Assembly
-    from saft.server.service import Desk
+    from saft.server.service import ReviewService
 
     classifier = SaftClassifier()
     classifier.assembly_ = Assembly.fresh(classifier.settings, saft.demo_network(size))
     classifier.temperature_ = 1.0
-    return Desk(classifier, folder / "kept.sqlite", "benchmark")
+    return ReviewService(classifier, folder / "kept.sqlite", "benchmark")
 
 
 if __name__ == "__main__":

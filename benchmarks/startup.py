@@ -37,16 +37,15 @@ def _seconds(command: list[str]) -> float:
 
 def _train_one_step() -> None:
     """The command as it is, in this process, which ends with the first step."""
+    from saft.cli import progress
     from saft.cli.app import main
-    from saft.learning.trainer import Trainer
+    from saft.learning.callbacks import TrainerState
 
-    step = Trainer._step
+    class OneStep(progress.ProgressBar):
+        def on_step_end(self, state: TrainerState) -> None:
+            os._exit(0)
 
-    def once(trainer: Trainer, batch: object) -> float:
-        step(trainer, batch)
-        os._exit(0)
-
-    Trainer._step = once  # type: ignore[method-assign]
+    progress.ProgressBar = OneStep  # type: ignore[misc]
     main()
     sys.exit("training ended without a step")
 

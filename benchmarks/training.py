@@ -22,7 +22,6 @@ from benchmarks.competitors import (
     encoder_called,
     labelled_rows,
     network_called,
-    read_all_again,
     saft_settings,
     seconds_of_steps,
     train_rivals_way,
@@ -32,7 +31,8 @@ from benchmarks.measuring import Cost, Figure, compare, peak_mb
 from benchmarks.rivals_way import settings_of
 from saft import SaftClassifier
 from saft.classifier.assembly import Assembly
-from saft.learning.trainer import EpochRecord, Silence, Trainer
+from saft.learning.callbacks import Callback, EpochRecord, TrainerState
+from saft.learning.trainer import Trainer
 
 # encoder → (interactions of the embedded network, targets of the slow competitors)
 SIZES = {"tiny": (10_000, 500), "minilm3": (1_000, 100), "minilm6": (600, 50)}
@@ -49,9 +49,9 @@ def figures() -> Iterator[Figure]:
         yield from _ratios(*course)
 
 
-def _ratios(encoder: str, network: str, targets: int, repeats: int) -> Iterator[Figure]:
+def _ratios(encoder: str, network: str, seed_rows: int, repeats: int) -> Iterator[Figure]:
     def costs(neighbours: int, *competitors: str) -> dict[str, Cost]:
-        return compare("benchmarks.training", competitors, [encoder, network, str(neighbours), str(targets)], repeats)
+        return compare("benchmarks.training", competitors, [encoder, network, str(neighbours), str(seed_rows)], repeats)
 
     where = f"training, {encoder}, {described(network)}"
     five = costs(5, "saft", "rivals", "plain")
@@ -86,20 +86,20 @@ def _texts(epochs: int, share: float) -> tuple[float, float]:
     network = saft.demo_network(2_000)
     train, valid = labelled_rows(network, share)
     with encoder_called("tiny") as (encoder, layers), counted_texts() as counts:
-        watcher = _CountingEpochs(counts)
+        callback = _CountingEpochs(counts)
         settings = saft_settings(encoder, layers, 5, epochs=epochs)
-        SaftClassifier(**settings.as_dict()).fit(network, train, valid, watcher=watcher)
-    targets = watcher.epochs * len(train)
-    return watcher.texts / targets, sum(counts) / targets
+        SaftClassifier(**settings.as_dict()).fit(network, train=train, valid=valid, callbacks=[callback])
+    seed_rows = callback.epochs * len(train)
+    return callback.texts / seed_rows, sum(counts) / seed_rows
 
 
-class _CountingEpochs(Silence):
+class _CountingEpochs(Callback):
     """How many ``epochs`` there were, and how many ``texts`` were encoded by the end of the last."""
 
     def __init__(self, counts: list[int]) -> None:
         self.counts, self.epochs, self.texts = counts, 0, 0
 
-    def ends(self, record: EpochRecord) -> None:
+    def on_epoch_end(self, state: TrainerState, record: EpochRecord) -> None:
         self.epochs, self.texts = record.epoch, sum(self.counts)
 
 
@@ -117,8 +117,8 @@ def _share_of_structure() -> Figure:
         for changes in ({}, alone):
             settings = saft_settings(encoder, layers, 5, epochs=2, **changes)
             assembly = Assembly.fresh(settings, network.showing(train))
-            trainer = Trainer(assembly.model, assembly.feed(), train, valid, network.labels[valid], settings)
-            trainer._epoch()
+            trainer = Trainer(assembly.model, assembly.loader(), train, valid, network.labels[valid], settings)
+            trainer.run_epoch()
             trainers.append(trainer)
     turns = list(zip(*map(seconds_of_steps, trainers), strict=True))
     whole, text_alone = np.sum(turns, axis=0)
@@ -140,19 +140,17 @@ def _few_labels() -> Figure:
     return Figure(name, costs["few_labels_all"].seconds / costs["few_labels"].seconds, "×")
 
 
-def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, targets: int) -> float:
+def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: int, seed_rows: int) -> float:
     network = network_called(network_name)
     with encoder_called(encoder_name) as (encoder, layers):
         if competitor == "plain":
-            return PlainText(encoder, layers, network, 4 * targets).train()
+            return PlainText(encoder, layers, network, 4 * seed_rows).train()
         if competitor == "rivals":
-            return train_rivals_way(settings_of(encoder, layers, neighbours), network, targets)
+            return train_rivals_way(settings_of(encoder, layers, neighbours), network, seed_rows)
         changes: dict[str, Any] = {"frozen_layers": layers // 2} if competitor == "half_frozen" else {}
-        if competitor == "few_labels_all":
-            read_all_again()
         settings = saft_settings(encoder, layers, neighbours, epochs=2, **changes)
         if competitor.startswith("few_labels"):
-            return train_saft(settings.changed(epochs=5), network, FEW)
+            return train_saft(settings.changed(epochs=5), network, FEW, refresh_all=competitor.endswith("_all"))
         return train_saft(settings, network)
 
 

@@ -97,10 +97,10 @@ def fetch(
 @app.command(hidden=True)
 def one(described: str, data: Data = HERE) -> None:
     """One run, for the runner; tells of itself in JSON."""
-    from experiments.one_run import execute, tell
+    from experiments.one_run import emit, execute
     from experiments.tables import Run
 
-    tell({"result": execute(Run.from_json(described), data)})
+    emit({"result": execute(Run.from_json(described), data)})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One run, in a process of its own: so that its peak memory is its own, and whatever ends it ends nothing else.
 
-It tells of itself on standard output, one JSON object per line: ``says`` and ``epoch`` on the way, ``result`` last.
+It tells of itself on standard output, one JSON object per line: ``message`` and ``epoch`` on the way, ``result`` last.
 """
 
 from __future__ import annotations
@@ -18,31 +18,29 @@ from saft.data.network import TextualInteractionNetwork
 from saft.data.reading import read
 from saft.data.splits import split
 from saft.errors import InputError
-from saft.learning.trainer import EpochRecord
+from saft.learning.callbacks import Callback, EpochRecord, TrainerState
 from saft.methods import find
 
 
-class Telling:
-    """Watches a training for whoever reads our standard output."""
+class StandardOutput(Callback):
+    """Reports a training on standard output."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []  # of every epoch
 
-    def begins(self, epoch: int, epochs: int, targets: int) -> None:
-        if epoch == 1:
-            tell({"says": f"learning from {targets:,} interactions, at most {epochs} epochs"})
+    def on_epoch_begin(self, state: TrainerState) -> None:
+        if state.epoch == 0:
+            emit({"message": f"learning from {state.rows_per_epoch:,} interactions, at most {state.epochs} epochs"})
 
-    def step(self, targets: int, loss: float) -> None: ...
+    def on_message(self, message: str) -> None:
+        emit({"message": message})
 
-    def says(self, what: str) -> None:
-        tell({"says": what})
-
-    def ends(self, record: EpochRecord) -> None:
+    def on_epoch_end(self, state: TrainerState, record: EpochRecord) -> None:
         self.seconds.append(record.seconds)
-        tell({"epoch": record.epoch, "valid_macro_f1": round(100 * record.valid_macro_f1, 2)})
+        emit({"epoch": record.epoch, "valid_macro_f1": round(100 * record.valid_macro_f1, 2)})
 
 
-def tell(news: dict[str, Any]) -> None:
+def emit(news: dict[str, Any]) -> None:
     print(json.dumps(news), flush=True)
 
 
@@ -50,8 +48,8 @@ def execute(run: Run, data: Path) -> dict[str, Any]:
     """What the run measured; scores in per cent."""
     network = sampled(run.network, data)
     shared, own = {"seed": run.seed, **run.shared()}, run.row.settings
-    watcher = Telling()
-    done = compared(network, split(network, seed=run.seed), run.row.method, shared, own, watcher=watcher)
+    callback = StandardOutput()
+    done = compared(network, split(network, seed=run.seed), run.row.method, shared, own, callbacks=[callback])
     if done.failed:
         raise InputError(done.failed)
     return {
@@ -59,8 +57,8 @@ def execute(run: Run, data: Path) -> dict[str, Any]:
         "micro_f1": 100 * done.micro_f1,
         "valid_macro_f1": 100 * done.valid_macro_f1,
         "seconds": done.seconds,
-        "epochs": len(watcher.seconds),
-        "seconds_per_epoch": sum(watcher.seconds) / max(len(watcher.seconds), 1),
+        "epochs": len(callback.seconds),
+        "seconds_per_epoch": sum(callback.seconds) / max(len(callback.seconds), 1),
         "interactions": len(network),
         "parameters": done.parameters,
         "encoder": done.encoder,

@@ -27,7 +27,7 @@ def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jo
 
         def hear(run: Run, told: dict[str, Any]) -> None:
             if "result" not in told:
-                what = told.get("says") or f"epoch {told['epoch']}, validation {told['valid_macro_f1']:.1f}"
+                what = told.get("message") or f"epoch {told['epoch']}, validation {told['valid_macro_f1']:.1f}"
                 spent, left = _clock(time.perf_counter() - began), _clock(seconds_left(ahead, taken, jobs))
                 place = f"{len(runs) - len(ahead)} of {len(runs)} done · {_named(run)}"
                 status.update(f"{place} · {plain(what)} · {spent} spent, about {left} left")

@@ -7,7 +7,7 @@ asked about those rows once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from saft.metrics import macro_f1, micro_f1
 from saft.writing import replacing
 
 if TYPE_CHECKING:
-    from saft.learning.trainer import Watcher
+    from saft.learning.callbacks import Callback
 
 OURS = ("saft", "saft_lga", "saft_gau")
 
@@ -54,7 +54,7 @@ def compare(
     *,
     how: str = "random",
     inductive: bool = False,
-    watch: Callable[[str, int], Watcher | None] = lambda method, seed: None,
+    callbacks: Callable[[str, int], Iterable[Callback]] = lambda method, seed: (),
 ) -> Iterator[Run]:
     """Run every method on every seed's 70/10/20 split, and tell of each when it is done.
 
@@ -63,7 +63,7 @@ def compare(
         own: method → settings and options for it alone.
         inductive: test interactions are not in the network of training, neither their texts nor the fact that they
             took place; they join it when they are to be predicted.
-        watch: (method, seed) → who hears how its training goes.
+        callbacks: (method, seed) → those of its training.
 
     A method that cannot run (its weights are missing, say) is told of as failed, and the others go on.
     """
@@ -81,7 +81,7 @@ def compare(
             if name in failures:  # what is missing at one seed is missing at all of them
                 yield replace(failures[name], seed=seed)
                 continue
-            done = run(network, parts, name, shared | {"seed": seed}, own.get(name), inductive, watch(name, seed))
+            done = run(network, parts, name, shared | {"seed": seed}, own.get(name), inductive, callbacks(name, seed))
             if done.failed:
                 failures[name] = done
             yield done
@@ -94,14 +94,14 @@ def run(
     shared: Mapping[str, Any],
     own: Mapping[str, Any] | None = None,
     inductive: bool = False,
-    watcher: Watcher | None = None,
+    callbacks: Iterable[Callback] = (),
 ) -> Run:
     """One method on one split."""
     card = find(name)
     settings = card.settings_with(shared, own or {})
     began, scores, parameters, failed = time.perf_counter(), (np.nan, np.nan, np.nan), 0, ""
     try:
-        method = card.make(shared, own, watcher)
+        method = card.make(shared, own, callbacks)
         seen, whole, train, valid, test = _views(network, parts, inductive)
         method.fit(seen, train, valid)
         rows = np.concatenate([valid, test])

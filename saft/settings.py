@@ -1,7 +1,7 @@
-"""Settings: everything that can be chosen about a model and its training, each with its default and a line of help.
+"""Settings: every choice about a model and its training, each with its default and a sentence of help.
 
 The classifier's keywords, the flags of ``saft train``, the keys of a ``--config`` file and the search of ``--tune`` are
-all read from here. Nothing heavy is imported, so that ``saft train --help`` answers at once.
+read from here. Nothing heavy is imported, so that ``saft train --help`` is quick.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from saft.errors import InputError, did_you_mean
 
 DISTANCES = ("distance", "node2vec", "shortest_path", "common_neighbours", "none")
+NODES = ("trained", "gaussian")
 CENTRALITIES = ("centrality", "sketch", "pagerank", "commute_time", "simrank", "none")
 
 
@@ -23,72 +24,109 @@ def _setting(default: Any, text: str, choices: tuple[str, ...] = (), least: floa
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What can be chosen. The defaults are what measured best on the networks at hand (docs/model.md)."""
-
-    # What is read
-    encoder: str = _setting("minilm", "Pretrained encoder: minilm, a folder, or a name on the model hub.")
-    layers: int = _setting(0, "Use only this many of the encoder's layers, from the first; 0 means all.")
-    frozen_layers: int = _setting(
-        0, "Leave this many of them, from the first, as they are; what they say of a text is computed once."
-    )
-    max_length: int = _setting(128, "Tokens of each text that are read; the rest is cut off.", least=2)
-    words: bool = _setting(True, "Read the words; without them, the graph alone decides.")
-    phrases: bool = _setting(True, "Read n-grams of the whole text too, in any language, by a linear model.")
-    distance: str = _setting("distance", "What says how near interactions are to each other.", DISTANCES)
-    centrality: str = _setting("centrality", "What says how central an interaction is.", CENTRALITIES)
-    structure_dim: int = _setting(64, "Dimensions of each of the two.", least=1)
-    nodes: str = _setting("gaussian", "Vectors of users and items.", ("trained", "gaussian"))
-    node_dim: int = _setting(64, "Dimensions of these vectors.", least=1)
-    node_dropout: float = _setting(0.2, "How often training treats a known user or item as a new one.", most=1)
-    labels: bool = _setting(True, "Let an interaction see the known labels of its neighbours, never its own.")
-    hidden_share: float = _setting(
-        0.2, "Share of training labels hidden at a time, to be predicted.", least=0.01, most=1
-    )
-
-    # How words and graph are fused
-    fusion: str = _setting(
-        "residual", "residual starts as the pretrained encoder; none reads text alone.", ("residual", "paper", "none")
-    )
-    messages: str = _setting("lga", "Line graph attention or gated attention unit.", ("lga", "gau"))
-    user_messages: bool = _setting(True, "Messages between interactions of the same user.")
-    item_messages: bool = _setting(True, "Messages between interactions of the same item.")
-    text_messages: bool = _setting(True, "Pass on what the words of an interaction say, not only its user and item.")
-    rounds: int = _setting(2, "R: rounds of message passing in each layer.")
-    delta: float = _setting(1.0, "δ: how much of its own state an interaction adds back in every round.")
-    lam: float = _setting(1.0, "λ: how much of the user's or item's vector is added to its state.")
-    readout: str = _setting("concat", "What the head sees of proxy and words.", ("concat", "gated", "paper"))
-    dropout: float = _setting(0.1, "Dropout before the head.", most=0.99)
-
-    # Which neighbours are seen
-    sampling: str = _setting("random", "How neighbours are drawn.", ("distance", "centrality", "random"))
-    neighbours: int = _setting(10, "b: at most this many neighbours by user, and by item.", least=1)
-    remember: bool = _setting(True, "Remember what neighbours said instead of reading them again for every target.")
-    full_batch: bool = _setting(False, "All interactions in one batch, for small networks.")
-
-    # How it is trained
-    epochs: int = _setting(5, "Passes over the training interactions, at most.")
-    patience: int = _setting(3, "Stop after this many epochs without a better validation Macro-F1.", least=1)
-    batch_size: int = _setting(32, "Targets in a batch.", least=1)
-    together: int = _setting(1, "Targets of one user or item that are put into a batch together.", least=1)
-    learning_rate: float = _setting(1e-4, "Of the encoder.")
-    new_rate: float = _setting(1e-3, "Learning rate of everything that was not pretrained.")
-    train_words: bool = _setting(False, "Train the encoder's word vectors too; slower, and rarely worth it.")
-    weight_decay: float = _setting(0.01, "Of AdamW.")
-    epsilon: float = _setting(1e-8, "Of AdamW.")
-    warmup: float = _setting(0.1, "Share of the steps in which learning rates rise from 0.", most=1)
-    clip: float = _setting(1.0, "Longest gradient; 0 means any.")
-    loss: str = _setting("cross_entropy", "What is minimised.", ("cross_entropy", "paper", "focal"))
-    class_weights: bool = _setting(False, "Weigh rare classes up, frequent ones down.")
-    valid_share: float = _setting(0.1, "Share of the labelled interactions kept for early stopping.", most=0.9)
-    seed: int = _setting(0, "The same seed gives the same model.")
+class _Group:
+    """Values are checked when they are set."""
 
     def __post_init__(self) -> None:
         for setting in fields(self):
             object.__setattr__(self, setting.name, _checked(setting, getattr(self, setting.name)))
-        if self.remember and self.fusion == "paper":
-            # There a neighbour's state depends on its own neighbours, and on the labels it saw.
-            raise InputError("remember=True needs fusion='residual'; with fusion='paper' neighbours are read again.")
+
+
+@dataclass(frozen=True)
+class DataSettings(_Group):
+    """What is read of a network."""
+
+    encoder: str = _setting("minilm", "The pretrained encoder: minilm, a folder, or a name on the model hub.")
+    layers: int = _setting(0, "Only this many of the encoder's layers are used, counted from the first; 0 means all.")
+    frozen_layers: int = _setting(
+        0, "This many of them, counted from the first, are not trained; their output is computed once per text."
+    )
+    max_length: int = _setting(128, "This many tokens of each text are read; the rest is cut off.", least=2)
+    words: bool = _setting(True, "The encoder reads the words; without them, the graph alone decides.")
+    ngrams: bool = _setting(True, "A linear model reads n-grams of the whole text as well, in any language.")
+    distance: str = _setting("distance", "This embedding says how near interactions are to each other.", DISTANCES)
+    centrality: str = _setting("centrality", "This embedding says how central an interaction is.", CENTRALITIES)
+    structure_dim: int = _setting(64, "Each of the two embeddings has this many dimensions.", least=1)
+    nodes: str = _setting("gaussian", "This is where the vectors of users and items come from.", NODES)
+    node_dim: int = _setting(64, "These vectors have this many dimensions.", least=1)
+    labels: bool = _setting(True, "An interaction sees the known labels of its neighbours, never its own.")
+
+
+@dataclass(frozen=True)
+class ModelSettings(_Group):
+    """How words and graph are fused."""
+
+    fusion: str = _setting(
+        "residual",
+        "residual starts as the pretrained encoder; none reads the text alone.",
+        ("residual", "paper", "none"),
+    )
+    messages: str = _setting("lga", "Messages go by line graph attention or by a gated attention unit.", ("lga", "gau"))
+    user_messages: bool = _setting(True, "Interactions of the same user exchange messages.")
+    item_messages: bool = _setting(True, "Interactions of the same item exchange messages.")
+    text_messages: bool = _setting(True, "A message carries the text of its interaction, not only its user and item.")
+    rounds: int = _setting(2, "R: each layer passes messages in this many rounds.")
+    delta: float = _setting(1.0, "δ: this much of its own state is added to an interaction in every round.")
+    lam: float = _setting(1.0, "λ: this much of the user's or item's vector is added to its state.")
+    readout: str = _setting(
+        "concat", "The head sees proxy and text combined in this way.", ("concat", "gated", "paper")
+    )
+    dropout: float = _setting(0.1, "Inputs of the head are dropped with this probability in training.", most=0.99)
+
+
+@dataclass(frozen=True)
+class SamplingSettings(_Group):
+    """Which neighbours and labels a batch shows."""
+
+    sampling: str = _setting("random", "Neighbours are drawn by this weight.", ("distance", "centrality", "random"))
+    neighbours: int = _setting(10, "b: at most this many neighbours by user, and by item, are drawn.", least=1)
+    cache_neighbours: bool = _setting(
+        True, "States of neighbours come from a cache instead of being encoded again for every batch."
+    )
+    full_batch: bool = _setting(False, "All interactions form one batch; for small networks.")
+    batch_size: int = _setting(32, "A batch predicts this many rows.", least=1)
+    group_size: int = _setting(1, "Up to this many rows of one user or item are put into a batch together.", least=1)
+    label_mask_share: float = _setting(
+        0.2, "This share of the training labels is hidden at a time, to be predicted.", least=0.01, most=1
+    )
+    seed: int = _setting(0, "The same seed gives the same model.")
+
+
+@dataclass(frozen=True)
+class TrainingSettings(_Group):
+    """How weights are learnt."""
+
+    epochs: int = _setting(5, "Training passes over its rows this many times at most.")
+    patience: int = _setting(3, "Training stops after this many epochs without a better validation Macro-F1.", least=1)
+    learning_rate: float = _setting(1e-4, "The pretrained encoder learns at this rate.")
+    head_learning_rate: float = _setting(1e-3, "Everything that was not pretrained learns at this rate.")
+    train_words: bool = _setting(False, "The encoder's word vectors are trained too; slower, and rarely worth it.")
+    weight_decay: float = _setting(0.01, "AdamW pulls weights to zero by this much.")
+    epsilon: float = _setting(1e-8, "AdamW adds this to its denominators.")
+    warmup: float = _setting(0.1, "Learning rates rise from 0 during this share of the steps.", most=1)
+    clip: float = _setting(1.0, "Longer gradients are cut to this length; 0 means no limit.")
+    loss: str = _setting("cross_entropy", "Training minimises this.", ("cross_entropy", "paper", "focal"))
+    class_weights: bool = _setting(False, "Rare classes weigh more in the loss, frequent ones less.")
+    node_dropout: float = _setting(
+        0.2, "Training treats a known user or item as a new one with this probability.", most=1
+    )
+    valid_share: float = _setting(0.1, "This share of the labelled interactions is kept for early stopping.", most=0.9)
+
+
+@dataclass(frozen=True)
+class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
+    """Every setting, flat. Code that needs one group takes that group's type; a ``Settings`` is all four.
+
+    The defaults are what measured best on the networks at hand (docs/model.md).
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cache_neighbours and self.fusion == "paper":
+            # There a neighbour's state depends on its own neighbours and on their labels.
+            raise InputError(
+                "cache_neighbours=True needs fusion='residual'; with fusion='paper' neighbours are encoded again."
+            )
         if self.frozen_layers and self.train_words:
             raise InputError("frozen_layers needs train_words=False: word vectors are below the first layer.")
         if self.fusion != "none" and getattr(self, self.sampling, "") == "none":
@@ -108,7 +146,7 @@ class Settings:
         return self.of(self.as_dict() | values)
 
     @property
-    def hears_neighbours(self) -> bool:
+    def passes_messages(self) -> bool:
         """Whether anything is passed from interaction to interaction."""
         return self.fusion != "none" and (self.user_messages or self.item_messages)
 
@@ -116,15 +154,63 @@ class Settings:
         return asdict(self)
 
 
+class SettingsKeywords(TypedDict, total=False):
+    """The settings as keywords, so that an editor completes ``SaftClassifier(``. A test compares both lists."""
+
+    encoder: str
+    layers: int
+    frozen_layers: int
+    max_length: int
+    words: bool
+    ngrams: bool
+    distance: str
+    centrality: str
+    structure_dim: int
+    nodes: str
+    node_dim: int
+    labels: bool
+    fusion: str
+    messages: str
+    user_messages: bool
+    item_messages: bool
+    text_messages: bool
+    rounds: int
+    delta: float
+    lam: float
+    readout: str
+    dropout: float
+    sampling: str
+    neighbours: int
+    cache_neighbours: bool
+    full_batch: bool
+    batch_size: int
+    group_size: int
+    label_mask_share: float
+    seed: int
+    epochs: int
+    patience: int
+    learning_rate: float
+    head_learning_rate: float
+    train_words: bool
+    weight_decay: float
+    epsilon: float
+    warmup: float
+    clip: float
+    loss: str
+    class_weights: bool
+    node_dropout: float
+    valid_share: float
+
+
 HELP: dict[str, str] = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
 TYPES: dict[str, type] = typing.get_type_hints(Settings)
 
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {
-    "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "remember": False,
-    "sampling": "distance", "loss": "paper", "text_messages": False, "phrases": False,
+    "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "cache_neighbours": False,
+    "sampling": "distance", "loss": "paper", "text_messages": False, "ngrams": False,
 }  # fmt: skip
-TEXT_ONLY = {"fusion": "none", "labels": False, "phrases": False}
+TEXT_ONLY = {"fusion": "none", "labels": False, "ngrams": False}
 STRUCTURE_ONLY = {"words": False}
 
 

@@ -59,25 +59,25 @@ def test_the_table_of_centralities_ranks_the_sketch_above_the_spectral_embedding
 def test_the_rivals_way_gives_the_answers_of_the_model_as_printed(tiny_encoder):
     network = saft.demo_network(200)
     settings = rivals_way.settings_of(tiny_encoder, 0, 3)
-    slow, feed = rivals_way.assemble(settings, network)
+    slow, loader = rivals_way.assemble(settings, network)
     fast = Assembly.fresh(settings, network)
     weights = fast.model.state_dict()
     slow.model.load_state_dict({name: weights[name.replace(".fast.", ".")] for name in slow.model.state_dict()})
-    seen = next(feed.prediction_passes(np.arange(9)))
+    view = next(loader.prediction_passes(np.arange(9)))
     with torch.no_grad():
-        together = slow.model.train(False)(feed.batch(np.arange(9), seen)).logits
-        one_by_one = [fast.model.train(False)(fast.feed().batch(np.array([row]), seen)).logits for row in range(9)]
+        together = slow.model.train(False)(loader.batch(np.arange(9), view)).logits
+        one_by_one = [fast.model.train(False)(fast.loader().batch(np.array([row]), view)).logits for row in range(9)]
     torch.testing.assert_close(together, torch.cat(one_by_one), atol=1e-5, rtol=0)
 
 
 def test_the_rivals_way_reads_every_neighbour_again_for_every_target(tiny_encoder):
     network = saft.demo_network(200)
-    _, feed = rivals_way.assemble(rivals_way.settings_of(tiny_encoder, 0, 3), network)
-    seen = next(feed.prediction_passes(np.arange(200)))
-    batch = feed.batch(np.arange(rivals_way.TARGETS), seen)
+    _, loader = rivals_way.assemble(rivals_way.settings_of(tiny_encoder, 0, 3), network)
+    view = next(loader.prediction_passes(np.arange(200)))
+    batch = loader.batch(np.arange(rivals_way.SEED_ROWS), view)
     assert len(batch.rows) > len(np.unique(batch.rows))
     assert batch.texts[0][0].shape == (len(batch.rows), rivals_way.PADDED_TO)
-    assert {len(targets) for targets in seen.batches} == {rivals_way.TARGETS}
+    assert {len(seed_rows) for seed_rows in view.batches} == {rivals_way.SEED_ROWS}
 
 
 def test_every_interaction_of_a_known_network_is_read_once_to_predict_it(tiny_settings):
@@ -103,7 +103,7 @@ def test_every_step_of_an_epoch_is_timed(tiny_encoder):
     network, settings = saft.demo_network(200), saft_settings(tiny_encoder, 0, 2, epochs=1)
     train, valid = labelled_rows(network)
     assembly = Assembly.fresh(settings, network.showing(train))
-    trainer = Trainer(assembly.model, assembly.feed(), train, valid, network.labels[valid], settings)
+    trainer = Trainer(assembly.model, assembly.loader(), train, valid, network.labels[valid], settings)
     seconds = list(seconds_of_steps(trainer))
     assert len(seconds) == trainer.steps_per_epoch
     assert min(seconds) > 0
@@ -116,11 +116,11 @@ def test_accuracy_is_measured_of_every_way(tiny_encoder, way, tmp_path, monkeypa
 
 
 def test_a_server_under_load_is_measured(tmp_path):
-    desk = serving._desk(300, tmp_path)
+    service = serving._service(300, tmp_path)
     rows = serving._rows(300)
-    answers = desk.predict([Interaction(**row) for row in rows[:4]])
-    assert [answer.known_user for answer in answers] == [not row["user"].startswith("new") for row in rows[:4]]
-    desk.close()
+    targets = service.predict([Interaction(**row) for row in rows[:4]])
+    assert [answer.known_user for answer in targets] == [not row["user"].startswith("new") for row in rows[:4]]
+    service.close()
 
 
 def test_scaling_measures_every_stage(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ class Spy:
     n_parameters_ = 7
     seen: list = []  # noqa: RUF012
 
-    def __init__(self, settings, watcher):
+    def __init__(self, settings, callback):
         self.settings = settings
 
     def fit(self, network, train, valid):

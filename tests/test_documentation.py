@@ -88,12 +88,6 @@ def test_every_make_target_the_readme_names_exists():
     assert [target for target in targets if not re.search(rf"^{target}:", makefile, flags=re.MULTILINE)] == []
 
 
-def test_the_readme_shows_every_module_of_the_house():
-    tree = README[README.index("## The house") :]
-    names = [path.name for path in (ROOT / "saft").rglob("*.py") if path.stem != "__init__"]
-    assert [name for name in names if name not in tree] == []
-
-
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_documents_lead_somewhere(document):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())

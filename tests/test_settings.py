@@ -21,7 +21,7 @@ from saft.settings import AS_PRINTED, CENTRALITIES, DISTANCES, HELP, STRUCTURE_O
         ({"dropout": float("nan")}, "dropout has to be at least 0"),
         ({"labels": "yes"}, "labels has to be true or false"),
         ({"fusion": "papr"}, "fusion cannot be 'papr'. Did you mean 'paper'? Known are residual, paper, none."),
-        ({"fusion": "paper"}, "remember=True needs fusion='residual'"),
+        ({"fusion": "paper"}, "cache_neighbours=True needs fusion='residual'"),
         ({"fusion": "residual", "centrality": "none", "sampling": "centrality"}, "needs the centrality embedding"),
     ],
 )

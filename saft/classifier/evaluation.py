@@ -11,9 +11,9 @@ import saft
 from saft.classifier.estimator import SaftClassifier
 from saft.classifier.report import ReportFacts
 from saft.data.network import HIDDEN, TextualInteractionNetwork
-from saft.features.featurizer import Inputs
+from saft.features.featurizer import Features
 from saft.features.tokens import tokenise
-from saft.learning.loader import Feed
+from saft.learning.loader import BatchLoader
 from saft.learning.prediction import predict_logits
 from saft.metrics import score, softmax
 
@@ -23,8 +23,8 @@ MOST_REMOVALS = 2_000  # rows that parts are removed from: enough to see what ma
 def report_facts(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str) -> ReportFacts:
     """Everything that the report and the card tell; ``rows`` are labelled, ``part`` says what they were kept for."""
     report = classifier.report()
-    feed, numbers = classifier.feed_for(rows)
-    logits = predict_logits(classifier.model_, feed, numbers)
+    loader, numbers = classifier.loader_for(rows)
+    logits = predict_logits(classifier.model_, loader, numbers)
     frame = rows.to_frame()
     names = {role: rows.column_names.get(role, role) for role in ("user", "item", "text")}
     some = np.random.default_rng(0).permutation(len(rows))[:MOST_REMOVALS]
@@ -53,34 +53,34 @@ def what_removing_costs(classifier: SaftClassifier, rows: TextualInteractionNetw
     Parts are blanked and the rows predicted again; the model is not trained again. So this says what its predictions
     rest on, not how well another model would do without.
     """
-    answers = classifier.label_codes(rows)
-    whole, numbers = classifier.feed_for(rows)
+    labels = classifier.label_codes(rows)
+    whole, numbers = classifier.loader_for(rows)
     results = []
-    for name, feed in {"everything": whole, **_variants(classifier, whole, numbers)}.items():
-        logits = predict_logits(classifier.model_, feed, numbers)
-        scores = score(answers, softmax(logits, classifier.temperature_))
+    for name, loader in {"everything": whole, **_variants(classifier, whole, numbers)}.items():
+        logits = predict_logits(classifier.model_, loader, numbers)
+        scores = score(labels, softmax(logits, classifier.temperature_))
         results.append((name, scores.macro_f1, scores.micro_f1))
     return results
 
 
-def _variants(classifier: SaftClassifier, whole: Feed, numbers: np.ndarray) -> dict[str, Feed]:
+def _variants(classifier: SaftClassifier, whole: BatchLoader, numbers: np.ndarray) -> dict[str, BatchLoader]:
     """Feeds in which these rows lack something that the model would see."""
-    settings, inputs = whole.settings, whole.inputs
+    settings, features = whole.settings, whole.features
 
-    def feed(inputs: Inputs = inputs, labels: np.ndarray = whole.labels, alone: bool = False) -> Feed:
-        return Feed(inputs, labels, whole.n_classes, settings, whole.memory, alone)
+    def loader(features: Features = features, labels: np.ndarray = whole.labels, isolated: bool = False) -> BatchLoader:
+        return BatchLoader(features, labels, whole.n_classes, settings, whole.cache, isolated=isolated)
 
     variants = {}
     if settings.words:
         nothing = tokenise(pl.Series([""]), classifier.tokenizer_, settings.max_length)
-        variants["without text"] = feed(replace(inputs, tokens=inputs.tokens.with_text(numbers, nothing.flat)))
-    if inputs.structure:
-        blank = {role: vectors.copy() for role, vectors in inputs.structure.items()}
+        variants["without text"] = loader(replace(features, tokens=features.tokens.with_text(numbers, nothing.flat)))
+    if features.structure:
+        blank = {role: vectors.copy() for role, vectors in features.structure.items()}
         for vectors in blank.values():
             vectors[numbers] = 0
-        variants["without structure"] = feed(replace(inputs, structure=blank))
+        variants["without structure"] = loader(replace(features, structure=blank))
     if settings.fusion != "none" and (settings.user_messages or settings.item_messages):
-        variants["without messages"] = feed(alone=True)
+        variants["without messages"] = loader(isolated=True)
     if settings.labels:
-        variants["without known labels"] = feed(labels=np.full_like(whole.labels, HIDDEN))
+        variants["without known labels"] = loader(labels=np.full_like(whole.labels, HIDDEN))
     return variants

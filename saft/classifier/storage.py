@@ -6,7 +6,6 @@ every file with its sha256, so that a folder that lost or mixed up files is noti
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable
@@ -21,20 +20,21 @@ import saft
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
-from saft.features.featurizer import Reader
-from saft.features.ngrams import Phrases
+from saft.features.featurizer import Featurizer, FeaturizerState, new_structure
+from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes
-from saft.learning.loader import Memory
+from saft.hashing import file_digest
+from saft.learning.neighbour_cache import NeighbourCache
 from saft.settings import Settings
 from saft.writing import is_half_written
 
 if TYPE_CHECKING:
-    from saft.model.encoder import LanguageModel
+    from saft.model.encoder import TextEncoder
 
-FORMAT = 1
+FORMAT = 2
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
-WEIGHTS, STRUCTURE, MEMORY = "weights.safetensors", "structure.safetensors", "memory.safetensors"
-PHRASES = "phrases.safetensors"
+WEIGHTS, STRUCTURE, NGRAMS = "weights.safetensors", "structure.safetensors", "ngrams.safetensors"
+CACHE = "neighbour_cache.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
 
@@ -93,18 +93,19 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
     from safetensors.numpy import save_file as save_arrays
     from safetensors.torch import save_file as save_tensors
 
-    model, reader, network = assembly.model, assembly.reader, assembly.network
+    model, featurizer, network = assembly.model, assembly.featurizer, assembly.network
+    state = featurizer.state_
     save_tensors({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
-    arrays = {name: np.ascontiguousarray(array) for name, array in reader.structure.arrays().items()}
+    arrays = {name: np.ascontiguousarray(array) for name, array in state.structure.arrays().items()}
     if arrays:
         save_arrays(arrays, folder / STRUCTURE)
-    if reader.phrases is not None:
-        save_arrays(asdict(reader.phrases), folder / PHRASES)
-    if assembly.memory is not None:
-        save_tensors({"states": assembly.memory.states}, folder / MEMORY)
+    if state.ngrams is not None:
+        save_arrays(asdict(state.ngrams), folder / NGRAMS)
+    if assembly.cache is not None:
+        save_tensors({"states": assembly.cache.states}, folder / CACHE)
     _write_network(network, folder)
-    model.language.model.config.save_pretrained(folder / ENCODER)
-    reader.tokenizer.save_pretrained(folder / ENCODER)
+    model.encoder.model.config.save_pretrained(folder / ENCODER)
+    featurizer.tokenizer.save_pretrained(folder / ENCODER)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     facts = {
         "format": FORMAT,
@@ -113,10 +114,10 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
         "classes": network.classes.to_list(),
         "class_type": str(network.classes.dtype),
         "learnt": learnt,
-        "user_attributes": reader.user_attributes.to_json(),
-        "item_attributes": reader.item_attributes.to_json(),
+        "user_attributes": state.attributes["user"].to_json(),
+        "item_attributes": state.attributes["item"].to_json(),
         "column_names": dict(network.column_names),
-        "files": {path.relative_to(folder).as_posix(): _digest(path) for path in files},
+        "files": {path.relative_to(folder).as_posix(): file_digest(path) for path in files},
     }
     (folder / FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False), encoding="utf-8")
 
@@ -140,27 +141,34 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
 
 def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     """What was saved to this folder."""
-    from safetensors.numpy import load_file as load_arrays
-
-    from saft.learning.trainer import read_safetensors
+    from saft.learning.checkpoint import read_safetensors
 
     facts = _facts(folder)
     settings = Settings.of(facts["settings"], str(folder / FACTS))
     network = _read_network(folder, _classes(facts), facts["column_names"])
-    reader = Reader(settings, _tokenizer(folder))
-    reader.user_attributes = Attributes.from_json(facts["user_attributes"])
-    reader.item_attributes = Attributes.from_json(facts["item_attributes"])
-    reader.seen_users, reader.seen_items = network.n_users, network.n_items
-    if reader.structure.embeddings:
-        reader.structure.restore(load_arrays(folder / STRUCTURE))
-    if (folder / PHRASES).is_file():
-        reader.phrases = Phrases(**load_arrays(folder / PHRASES))
-    assembly = Assembly.of(settings, network, reader, _encoder(folder, settings))
+    featurizer = Featurizer.restored(settings, _tokenizer(folder), _featurizer_state(folder, facts, settings, network))
+    cached = folder / CACHE
+    cache = NeighbourCache(read_safetensors(cached)[0]["states"]) if cached.is_file() else None
+    assembly = Assembly.of(settings, network, featurizer, _encoder(folder, settings), cache=cache)
     assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
     assembly.model.train(False)
-    if assembly.memory is not None:
-        assembly.memory = Memory(read_safetensors(folder / MEMORY)[0]["states"])
     return assembly, facts["learnt"]
+
+
+def _featurizer_state(
+    folder: Path, facts: dict[str, Any], settings: Settings, network: TextualInteractionNetwork
+) -> FeaturizerState:
+    from safetensors.numpy import load_file
+
+    structure = new_structure(settings)
+    if structure.embeddings:
+        structure.restore(load_file(folder / STRUCTURE))
+    return FeaturizerState(
+        structure,
+        {side: Attributes.from_json(facts[f"{side}_attributes"]) for side in ("user", "item")},
+        {"user": network.n_users, "item": network.n_items},
+        NgramModel(**load_file(folder / NGRAMS)) if (folder / NGRAMS).is_file() else None,
+    )
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -179,11 +187,16 @@ def _facts(folder: Path) -> dict[str, Any]:
             f"{folder} was written by saft {made_with} in a newer format ({format_}) than this saft "
             f"{saft.__version__} knows ({FORMAT}). Update saft."
         )
+    if format_ < FORMAT:
+        raise InputError(
+            f"{folder} was written by a development version of saft, in a format ({format_}) that is no longer read. "
+            "Train the model again."
+        )
     for name, digest in facts["files"].items():
         path = folder / name
         if not path.is_file():
             raise InputError(f"{folder} is incomplete: {name} is missing. Copy the folder again or train anew.")
-        if _digest(path) != digest:
+        if file_digest(path) != digest:
             raise InputError(f"{path} is not the file that was saved. Copy the folder again or train anew.")
     return facts
 
@@ -221,16 +234,11 @@ def _tokenizer(folder: Path) -> Any:
     return AutoTokenizer.from_pretrained(folder / ENCODER)
 
 
-def _encoder(folder: Path, settings: Settings) -> LanguageModel:
+def _encoder(folder: Path, settings: Settings) -> TextEncoder:
     """The encoder's shape; its weights are in the model's."""
     from transformers import AutoConfig, AutoModel
 
-    from saft.model.encoder import LanguageModel
+    from saft.model.encoder import TextEncoder
 
     model = AutoModel.from_config(AutoConfig.from_pretrained(folder / ENCODER))  # type: ignore[no-untyped-call]
-    return LanguageModel(model, settings.layers or None, settings.frozen_layers)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return TextEncoder(model, settings.layers or None, settings.frozen_layers)

@@ -19,7 +19,7 @@ def suggested(trial: Trial, fixed: dict[str, Any]) -> dict[str, Any]:
     """Settings of one trial. What the user has fixed is not searched."""
     space: dict[str, Callable[[], Any]] = {
         "learning_rate": lambda: trial.suggest_float("learning_rate", 2e-5, 5e-4, log=True),
-        "new_rate": lambda: trial.suggest_float("new_rate", 3e-4, 5e-3, log=True),
+        "head_learning_rate": lambda: trial.suggest_float("head_learning_rate", 3e-4, 5e-3, log=True),
         "messages": lambda: trial.suggest_categorical("messages", ["lga", "gau"]),
         "nodes": lambda: trial.suggest_categorical("nodes", ["trained", "gaussian"]),
         "rounds": lambda: trial.suggest_int("rounds", 1, 3),
@@ -38,7 +38,7 @@ def tune(
     valid: np.ndarray,
     fixed: dict[str, Any],
     trials: int,
-    tell: Callable[[int, float, dict[str, Any]], None] = lambda number, score, settings: None,
+    on_trial: Callable[[int, float, dict[str, Any]], None] = lambda number, score, settings: None,
 ) -> dict[str, Any]:
     """The best settings of ``trials`` trainings, the fixed ones among them; ``tell`` hears of each."""
     try:
@@ -54,8 +54,8 @@ def tune(
 
     def objective(trial: Trial) -> float:
         settings = fixed | suggested(trial, fixed)
-        score = SaftClassifier(**settings).fit(network, train, valid).report().valid_macro_f1
-        tell(trial.number + 1, score, settings)
+        score = SaftClassifier(**settings).fit(network, train=train, valid=valid).report().valid_macro_f1
+        on_trial(trial.number + 1, score, settings)
         return score
 
     study.enqueue_trial({})  # as it is

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from saft.comparison import Run
     from saft.data.network import TextualInteractionNetwork
-    from saft.learning.trainer import Watcher
+    from saft.learning.callbacks import Callback
 
 USUAL = "tfidf,bert,bert_labels,edgeformers,saft"  # from the simplest to ours, each adding something
 
@@ -94,20 +94,22 @@ def _run_all(
     out: Path,
 ) -> list[Run]:
     """All runs, written down as they come; after Ctrl-C those that are done."""
-    from saft.cli.progress import Bar
+    from saft.cli.progress import ProgressBar
     from saft.comparison import as_table
     from saft.comparison import compare as compared
     from saft.writing import write_table
 
     runs: list[Run] = []
-    with Bar(epochs=False) as bar:
+    with ProgressBar(epochs=False) as bar:
 
-        def watch(method: str, seed: int) -> Watcher:
-            bar.starts(f"{method}, seed {seed} ({len(runs) + 1} of {len(methods) * len(seeds)})")
-            return bar
+        def callbacks(method: str, seed: int) -> list[Callback]:
+            bar.restart(f"{method}, seed {seed} ({len(runs) + 1} of {len(methods) * len(seeds)})")
+            return [bar]
 
         try:
-            for run in compared(network, methods, seeds, shared, alone, how=how, inductive=inductive, watch=watch):
+            for run in compared(
+                network, methods, seeds, shared, alone, how=how, inductive=inductive, callbacks=callbacks
+            ):
                 runs.append(run)
                 write_table(as_table(runs), out / RUNS)
                 said = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,11 +19,11 @@ from saft.settings import STRUCTURE_ONLY, TEXT_ONLY
 if TYPE_CHECKING:
     from saft.classifier.estimator import SaftClassifier
     from saft.data.network import TextualInteractionNetwork
-    from saft.learning.trainer import Watcher
+    from saft.learning.callbacks import Callback
     from saft.metrics import Scores
 
 # Small enough for two cores: two of the encoder's six layers, the texts are short anyway.
-SMALL = {"layers": 2, "max_length": 32, "epochs": 4, "learning_rate": 3e-4}
+SMALL: dict[str, Any] = {"layers": 2, "max_length": 32, "epochs": 4, "learning_rate": 3e-4}
 CONTESTANTS: dict[str, dict[str, Any]] = {
     "text only": TEXT_ONLY,
     "structure only": STRUCTURE_ONLY,
@@ -67,7 +68,7 @@ def demo(
 def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:
     from rich.table import Table
 
-    from saft.cli.progress import Bar
+    from saft.cli.progress import ProgressBar
 
     table = Table(title="Test part, scored once", title_justify="left")
     for heading in ("trained on the same split", "Macro-F1", "Micro-F1", "seconds"):
@@ -75,8 +76,8 @@ def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> Non
     results = []
     for name in CONTESTANTS:
         say(f"[bold]Training {name}[/]")
-        with Bar() as bar:
-            results.append(contest(network, name, seed, bar))
+        with ProgressBar() as bar:
+            results.append(contest(network, name, seed, [bar]))
         scores, report = results[-1].scores, results[-1].classifier.report()
         table.add_row(name, f"{scores.macro_f1:.1%}", f"{scores.micro_f1:.1%}", f"{report.seconds:.0f}")
     show(table)
@@ -93,7 +94,7 @@ class Result:
     test: TextualInteractionNetwork
 
 
-def contest(network: TextualInteractionNetwork, name: str, seed: int, watcher: Watcher | None = None) -> Result:
+def contest(network: TextualInteractionNetwork, name: str, seed: int, callbacks: Iterable[Callback] = ()) -> Result:
     """Train one of them on the 70/10/20 split that all share; the test labels are hidden until it has predicted."""
     from saft.classifier.estimator import SaftClassifier
     from saft.data.splits import split
@@ -101,5 +102,5 @@ def contest(network: TextualInteractionNetwork, name: str, seed: int, watcher: W
     parts = split(network, seed=seed)
     test = network.take(parts.test)
     classifier = SaftClassifier(**SMALL, **CONTESTANTS[name], seed=seed)
-    classifier.fit(network.hiding(parts.test), parts.train, parts.valid, watcher=watcher)
+    classifier.fit(network.hiding(parts.test), train=parts.train, valid=parts.valid, callbacks=callbacks)
     return Result(name, classifier.evaluate(test), classifier, test)

@@ -81,13 +81,13 @@ def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, par
 @taking("columns", COLUMNS)
 def predict(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
     """Predict the class of every row: the table as it came, with a prediction and a probability per class."""
-    from saft.cli.progress import Bar
+    from saft.cli.progress import ProgressBar
     from saft.writing import refuse_other_endings, write_table
 
     refuse_other_endings(out)
     classifier = load_model(model)
     rows = read_columns(data, columns, labelled=False)
-    with Bar("Predicting", len(rows)) as bar:
+    with ProgressBar("Predicting", len(rows)) as bar:
         table = classifier.predict(rows, bar.advance)
     write_table(table, out)
     counts = table["prediction"].cast(str).value_counts().sort("count", descending=True)
@@ -121,13 +121,13 @@ def embed(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
     import numpy as np
     import polars as pl
 
-    from saft.cli.progress import Bar
+    from saft.cli.progress import ProgressBar
     from saft.writing import refuse_other_endings, replacing, write_table
 
     refuse_other_endings(out, (".npy", ".parquet"))
     classifier = load_model(model)
     rows = read_columns(data, columns, labelled=False)
-    with Bar("Embedding", len(rows)) as bar:
+    with ProgressBar("Embedding", len(rows)) as bar:
         vectors = classifier.embed(rows, bar.advance)
     if out.suffix.lower() == ".npy":
         with replacing(out) as temporary, temporary.open("wb") as file:
@@ -192,12 +192,12 @@ def _split(network: TextualInteractionNetwork, how: str, settings: dict[str, Any
 def _tuned(network: TextualInteractionNetwork, parts: Split, chosen: dict[str, Any], trials: int) -> dict[str, Any]:
     from saft.classifier.tuning import tune
 
-    def tell(number: int, score: float, settings: dict[str, Any]) -> None:
+    def on_progress(number: int, score: float, settings: dict[str, Any]) -> None:
         found = ", ".join(f"{name}={value}" for name, value in settings.items() if name not in chosen)
         say(plain(f"Trial {number}/{trials}: validation Macro-F1 {score:.1%} ({found or 'defaults'})"))
 
     with busy(f"Searching settings in {trials} trainings"):
-        return tune(network.hiding(parts.test), parts.train, parts.valid, chosen, trials, tell)
+        return tune(network.hiding(parts.test), parts.train, parts.valid, chosen, trials, on_progress)
 
 
 def _fitted(
@@ -205,14 +205,14 @@ def _fitted(
 ) -> SaftClassifier:
     from saft.classifier.estimator import SaftClassifier
     from saft.classifier.storage import CHECKPOINT
-    from saft.cli.progress import Bar
+    from saft.cli.progress import ProgressBar
 
     checkpoint = out / CHECKPOINT
     if not resume:
         checkpoint.unlink(missing_ok=True)
-    with Bar() as bar:
+    with ProgressBar() as bar:
         return SaftClassifier(**chosen).fit(
-            network.hiding(parts.test), parts.train, parts.valid, checkpoint=checkpoint, watcher=bar
+            network.hiding(parts.test), train=parts.train, valid=parts.valid, checkpoint=checkpoint, callbacks=[bar]
         )
 
 

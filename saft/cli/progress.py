@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-if TYPE_CHECKING:
-    from saft.learning.trainer import EpochRecord
+from saft.learning.callbacks import Callback, EpochRecord, TrainerState
 
 
-class Bar:
-    """Watches a training or a prediction, on standard error. Where nobody is watching, only epochs are told.
+class ProgressBar(Callback):
+    """Shows a training or a prediction on standard error; only the lines of epochs where that is not a terminal.
 
     Args:
-        epochs: say a line for each; without them there is only the bar, for trainings of hundreds of epochs.
+        epochs: print a line for each. Without them there is only the bar, for trainings of hundreds of epochs.
     """
 
     def __init__(self, what: str = "", total: int | None = None, epochs: bool = True) -> None:
@@ -21,7 +20,7 @@ class Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._console = Console(stderr=True)
-        self._best, self._name, self._epochs = 0.0, "", epochs
+        self._name, self._epochs = "", epochs
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -43,37 +42,46 @@ class Bar:
     ) -> None:
         self._bar.stop()
 
-    def starts(self, name: str) -> None:
+    def restart(self, name: str) -> None:
         """Another training begins under this name."""
-        self._best, self._name = 0.0, f"{name}: "
+        self._name = f"{name}: "
         self._bar.reset(self._task, total=None, description=name, news="")
 
-    def begins(self, epoch: int, epochs: int, targets: int) -> None:
+    def on_epoch_begin(self, state: TrainerState) -> None:
         # Over all epochs, so that the time left is that of the whole training.
-        done, total = (epoch - 1) * targets, epochs * targets
-        best = f", best validation Macro-F1 {self._best:.1%}" if epoch > 1 else ""
+        best = f", best validation Macro-F1 {state.best_score:.1%}" if state.best_score >= 0 else ""
         self._bar.update(
-            self._task, completed=done, total=total, description=f"{self._name}Epoch {epoch}/{epochs}{best}", news=""
+            self._task,
+            completed=_done(state),
+            total=state.epochs * state.rows_per_epoch,
+            description=f"{self._name}Epoch {state.epoch + 1}/{state.epochs}{best}",
+            news="",
         )
 
-    def step(self, targets: int, loss: float) -> None:
-        self.advance(targets, f" loss {loss:.3f}" if loss else "")
+    def on_step_end(self, state: TrainerState) -> None:
+        self._bar.update(self._task, completed=_done(state), news=f"{self._rate()} loss {state.mean_loss:.3f}")
 
-    def advance(self, rows: int, news: str = "") -> None:
-        rate = self._bar.tasks[0].speed
-        self._bar.update(self._task, advance=rows, news=(f"{rate:.0f}/s" if rate else "") + news)
+    def advance(self, rows: int) -> None:
+        self._bar.update(self._task, advance=rows, news=self._rate())
 
-    def says(self, what: str) -> None:
-        self._bar.update(self._task, news=what)
+    def on_message(self, message: str) -> None:
+        self._bar.update(self._task, news=message)
 
-    def ends(self, record: EpochRecord) -> None:
-        self._best = max(self._best, record.valid_macro_f1)
+    def on_epoch_end(self, state: TrainerState, record: EpochRecord) -> None:
         if not self._epochs:
             return
         self._console.print(
             f"Epoch {record.epoch:>2}: loss {record.loss:.3f}, validation Macro-F1 {record.valid_macro_f1:.1%}, "
-            f"Micro-F1 {record.valid_micro_f1:.1%}, {record.targets_per_second:.0f} interactions/s, "
+            f"Micro-F1 {record.valid_micro_f1:.1%}, {record.rows_per_second:.0f} interactions/s, "
             f"{record.seconds:.0f} s",
             highlight=False,
             soft_wrap=True,
         )
+
+    def _rate(self) -> str:
+        rate = self._bar.tasks[0].speed
+        return f"{rate:.0f}/s" if rate else ""
+
+
+def _done(state: TrainerState) -> int:
+    return state.epoch * state.rows_per_epoch + state.rows

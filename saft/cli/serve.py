@@ -73,9 +73,9 @@ def run_server(
     import uvicorn
 
     from saft.server.app import create_app
-    from saft.server.loading import opened
+    from saft.server.loading import service_loader
 
-    load = opened(model, database, suspicious, onnx)
+    load = service_loader(model, database, suspicious, onnx)
     _make_sure_it_is_free(host, port)
     if token is None and host not in (LOOPBACK, "localhost", "::1"):
         say("[bold yellow]Note:[/] anybody who can reach this address can read and add interactions. See --token-file.")

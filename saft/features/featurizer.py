@@ -1,16 +1,16 @@
-"""From a network to the numbers that a model reads: tokens, structure, and what is known of users and items."""
+"""Featurizer: from a network to the arrays that a model reads: tokens, n-grams, structure, users and items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
-from saft.features.ngrams import Phrases
+from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes, gaussian_vectors
 from saft.features.tokens import Tokens, tokenise
 from saft.settings import Settings
@@ -18,18 +18,18 @@ from saft.structure.standardised import Structure
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """One entry per interaction, except where it says otherwise. An interaction's own label is in none of them."""
+class Features:
+    """One entry per interaction, except where stated. No entry depends on the interaction's own label."""
 
     users: np.ndarray
     items: np.ndarray
     tokens: Tokens
     structure: dict[str, np.ndarray]  # role → (interactions, dim)
-    clues: np.ndarray  # (interactions, classes) what its phrases say; without columns if nobody asked them
-    user_vectors: np.ndarray  # (users, ·) attributes, or Gaussian numbers where there are none
+    ngram_log_odds: np.ndarray  # (interactions, classes); no columns without the n-gram model
+    user_vectors: np.ndarray  # (users, ·) attributes, or fixed numbers where there are none
     item_vectors: np.ndarray  # (items, ·)
-    seen_users: int  # codes below this were there in training
-    seen_items: int
+    user_slots: np.ndarray  # (users,) row in the table of trained vectors; 0 for users that training did not see
+    item_slots: np.ndarray  # (items,)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -42,7 +42,7 @@ class Inputs:
     def n_items(self) -> int:
         return len(self.item_vectors)
 
-    def followed_by(self, more: Inputs) -> Inputs:
+    def followed_by(self, more: Features) -> Features:
         """These interactions, users and items, then those."""
         if not len(more):
             return self
@@ -52,83 +52,128 @@ class Inputs:
             items=np.concatenate([self.items, more.items]),
             tokens=self.tokens.followed_by(more.tokens),
             structure={role: np.concatenate([own, more.structure[role]]) for role, own in self.structure.items()},
-            clues=np.concatenate([self.clues, more.clues]),
+            ngram_log_odds=np.concatenate([self.ngram_log_odds, more.ngram_log_odds]),
             user_vectors=np.concatenate([self.user_vectors, more.user_vectors]),
             item_vectors=np.concatenate([self.item_vectors, more.item_vectors]),
+            user_slots=np.concatenate([self.user_slots, more.user_slots]),
+            item_slots=np.concatenate([self.item_slots, more.item_slots]),
         )
 
 
-class Reader:
-    """Learns from the network of training how to read; then reads that network, and the same with rows added."""
+@dataclass(frozen=True)
+class FeaturizerState:
+    """What a featurizer has learnt from the network of training."""
+
+    structure: Structure
+    attributes: dict[str, Attributes]  # side → how its attributes become numbers
+    n_seen: dict[str, int]  # side → nodes of the network of training; their codes come first
+    ngrams: NgramModel | None = None
+
+
+class Featurizer:
+    """Learns from the network of training; then transforms that network, and the same with rows added.
+
+    Attributes:
+        state_: what was learnt.
+    """
+
+    state_: FeaturizerState
 
     def __init__(self, settings: Settings, tokenizer: Any) -> None:
         self.settings, self.tokenizer = settings, tokenizer
-        fused = settings.fusion != "none"
-        self.structure = Structure(
-            settings.distance if fused else "none",
-            settings.centrality if fused else "none",
-            settings.structure_dim,
-            settings.seed,
-        )
-        self.phrases: Phrases | None = None
 
-    def learn(self, network: TextualInteractionNetwork) -> Reader:
-        """From topology and attributes; the phrases, from the labels that the network shows."""
-        self.structure.fit(network.users, network.items)
-        self.user_attributes = _learnt(network.user_attributes)
-        self.item_attributes = _learnt(network.item_attributes)
-        self.seen_users, self.seen_items = network.n_users, network.n_items
-        if self.settings.phrases and self.settings.words:
-            self.phrases = Phrases.learn(network.texts, network.labels, network.n_classes, self.settings.seed)
+    @classmethod
+    def restored(cls, settings: Settings, tokenizer: Any, state: FeaturizerState) -> Featurizer:
+        """A fitted one, from what was stored."""
+        featurizer = cls(settings, tokenizer)
+        featurizer.state_ = state
+        return featurizer
+
+    def fit(self, network: TextualInteractionNetwork) -> Self:
+        """Learn from topology and attributes; the n-gram model learns from the labels that the network shows."""
+        settings, ngrams = self.settings, None
+        structure = new_structure(settings).fit(network.users, network.items)
+        if settings.ngrams and settings.words:
+            ngrams = NgramModel.fit(network.texts, network.labels, network.n_classes, settings.seed)
+        self.state_ = FeaturizerState(
+            structure,
+            {"user": _fit_attributes(network.user_attributes), "item": _fit_attributes(network.item_attributes)},
+            {"user": network.n_users, "item": network.n_items},
+            ngrams,
+        )
         return self
 
-    def read(
+    def transform(
         self,
         network: TextualInteractionNetwork,
-        known: Inputs | None = None,
-        progress: Callable[[int], None] = lambda done: None,
-    ) -> Inputs:
-        """Inputs of the whole network. ``known`` are those of its first interactions, if they were read before."""
+        known: Features | None = None,
+        on_progress: Callable[[int], None] = lambda rows: None,
+    ) -> Features:
+        """Features of the whole network. ``known`` are those of its first interactions, if they exist already."""
         first, users, items = (0, 0, 0) if known is None else (len(known), known.n_users, known.n_items)
-        texts = network.texts[first:]
-        if not self.settings.words:
-            texts = pl.repeat("", len(texts), eager=True)
         new_users, new_items = network.users[first:], network.items[first:]
-        inputs = Inputs(
+        tokens, log_odds = self.read_texts(network.texts[first:], first, on_progress)
+        features = Features(
             users=new_users,
             items=new_items,
-            tokens=tokenise(texts, self.tokenizer, self.settings.max_length, progress),
-            # Whoever is new occurs in the new interactions only: folding in needs no others.
-            structure=self.structure.transform(new_users, new_items) if len(texts) else {},
-            clues=self._clues(texts, first),
+            tokens=tokens,
+            # New users and items occur in the new interactions only, so these suffice to fold them in.
+            structure=self.state_.structure.transform(new_users, new_items) if len(new_users) else {},
+            ngram_log_odds=log_odds,
             user_vectors=self.node_vectors("user", network.user_ids[users:], _rest(network.user_attributes, users)),
             item_vectors=self.node_vectors("item", network.item_ids[items:], _rest(network.item_attributes, items)),
-            seen_users=self.seen_users,
-            seen_items=self.seen_items,
+            user_slots=self.node_slots("user", np.arange(users, network.n_users)),
+            item_slots=self.node_slots("item", np.arange(items, network.n_items)),
         )
-        return inputs if known is None else known.followed_by(inputs)
+        return features if known is None else known.followed_by(features)
 
-    def _clues(self, texts: pl.Series, first: int) -> np.ndarray:
-        """Of the interactions from ``first`` on."""
-        if self.phrases is None:
-            return np.empty((len(texts), 0), np.float32)
-        learnt = self.phrases.learnt[first:]
-        return np.concatenate([learnt, self.phrases.read(texts[len(learnt) :])])
+    def read_texts(
+        self, texts: pl.Series, first: int | None = None, on_progress: Callable[[int], None] = lambda rows: None
+    ) -> tuple[Tokens, np.ndarray]:
+        """(tokens, n-gram log-odds) of texts.
+
+        Args:
+            first: number of the first text's interaction, the others follow it; None if they are not in the network.
+                Interactions of ``fit`` have the log-odds that were computed there, out of fold.
+        """
+        if not self.settings.words:
+            texts = pl.repeat("", len(texts), eager=True)
+        tokens = tokenise(texts, self.tokenizer, self.settings.max_length, on_progress)
+        if self.state_.ngrams is None:
+            return tokens, np.empty((len(texts), 0), np.float32)
+        fitted = self.state_.ngrams.fitted_log_odds
+        fitted = fitted[:0] if first is None else fitted[first : first + len(texts)]
+        return tokens, np.concatenate([fitted, self.state_.ngrams.log_odds(texts[len(fitted) :])])
+
+    def node_slots(self, side: str, codes: np.ndarray) -> np.ndarray:
+        """Rows of the table of trained vectors; row 0 is for nodes that training did not see."""
+        return np.where(codes < self.state_.n_seen[side], codes + 1, 0)
 
     def node_vectors(self, side: str, ids: pl.Series, attributes: pl.DataFrame | None) -> np.ndarray:
-        """(ids, ·) attributes where there are some to go by, else Gaussian numbers."""
+        """(ids, ·) attributes where training had some, else Gaussian numbers."""
         if self.settings.fusion == "none":
             return np.empty((len(ids), 0), np.float32)
-        learnt = {"user": self.user_attributes, "item": self.item_attributes}[side]
-        if learnt.width or self.settings.nodes == "trained":
-            return learnt.transform(attributes, len(ids))
-        # A user and an item of the same name are not the same thing.
+        fitted = self.state_.attributes[side]
+        if fitted.width or self.settings.nodes == "trained":
+            return fitted.transform(attributes, len(ids))
+        # A user and an item of the same name get different vectors.
         return gaussian_vectors(ids, self.settings.node_dim, 2 * self.settings.seed + (side == "item"))
+
+
+def new_structure(settings: Settings) -> Structure:
+    """The unfitted embeddings that these settings name."""
+    fused = settings.fusion != "none"
+    return Structure(
+        settings.distance if fused else "none",
+        settings.centrality if fused else "none",
+        settings.structure_dim,
+        settings.seed,
+    )
 
 
 def _rest(frame: pl.DataFrame | None, first: int) -> pl.DataFrame | None:
     return None if frame is None else frame[first:]
 
 
-def _learnt(frame: pl.DataFrame | None) -> Attributes:
-    return Attributes(()) if frame is None else Attributes.learn(frame)
+def _fit_attributes(frame: pl.DataFrame | None) -> Attributes:
+    return Attributes(()) if frame is None else Attributes.fit(frame)

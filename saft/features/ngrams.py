@@ -1,12 +1,12 @@
-"""Phrases: what the words, pairs of words and parts of words of a text say about its class, by a linear model.
+"""NgramModel: class log-odds of a text by a linear model of its words, pairs of words and parts of words.
 
-An encoder reads the first so many tokens of a text, in the languages that it was trained on. This reads nearly all of
-it, in any language: n-grams by their hash, weighed as TF-IDF does it, and multinomial logistic regression.
+An encoder reads the first so many tokens of a text, in the languages that it was trained on. This model reads nearly
+all of the text, in any language: n-grams by their hash, weighed as TF-IDF does it, and multinomial logistic regression.
 
-    clue of class k = log p(k | n-grams) − log share of k,   clipped
+    log-odds of class k = log p(k | n-grams) − log share of k,   clipped
 
-A labelled interaction's clue comes from a regression that was fitted without it, so it never contains its own label,
-and is as trustworthy in training as it is for interactions without a label.
+The log-odds of a labelled interaction come from a regression that was fitted without it. So they never contain its own
+label, and they are as reliable in training as they are for interactions without a label.
 """
 
 from __future__ import annotations
@@ -27,74 +27,74 @@ from saft.features.regression import regress
 WORDS, PARTS = (1, 2), (2, 3, 4)  # lengths of the n-grams: of words, and of characters
 BITS = 17  # 2^17 buckets for each of the two kinds
 LONGEST = 2_000  # characters of a text that are read
-AT_ONCE = 2_000  # texts whose n-grams are spelt out at the same time
+AT_ONCE = 2_000  # texts whose n-grams are in memory at the same time
 FOLDS = 3
 MOST_FITTED = 20_000  # rows that a regression learns from; more cost time and hardly help a linear model
-STRENGTH = 3.0  # C of the regression: how little its weights are pulled to zero
+STRENGTH = 3.0  # C of the regression: larger is less regularised
 STEPS = 30  # of its solver; stopping early measured as well as or better than convergence
-LARGEST = 6.0  # clues beyond this are cut
+LARGEST = 6.0  # larger log-odds are clipped
 
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
 _MIX = 0xBF58476D1CE4E5B9
 
 
 @dataclass(frozen=True)
-class Phrases:
+class NgramModel:
     """
     Args:
-        classes: that there are enough rows of to learn something; clues of others are 0.
-        rarity: (buckets,) how much an n-gram weighs, by how few texts have it.
-        weights, offsets, log_shares: (buckets, classes), (classes,), (classes,) of the regression.
-        learnt: (texts, all classes) the clues of the texts that it learnt with, labelled or not.
+        classes: those with enough labelled rows; the log-odds of others are 0.
+        idf: (buckets,) how much an n-gram weighs, by how few texts have it.
+        weights, bias, log_priors: (buckets, classes), (classes,), (classes,) of the regression.
+        fitted_log_odds: (texts, all classes) log-odds of the texts given to ``fit``; out of fold where labelled.
     """
 
     classes: np.ndarray
-    rarity: np.ndarray
+    idf: np.ndarray
     weights: np.ndarray
-    offsets: np.ndarray
-    log_shares: np.ndarray
-    learnt: np.ndarray
+    bias: np.ndarray
+    log_priors: np.ndarray
+    fitted_log_odds: np.ndarray
 
     @classmethod
-    def learn(cls, texts: pl.Series, labels: np.ndarray, n_classes: int, seed: int) -> Phrases:
-        """From texts with a label; HIDDEN ones are only read."""
+    def fit(cls, texts: pl.Series, labels: np.ndarray, n_classes: int, seed: int) -> NgramModel:
+        """Fit to the texts with a label; the others only get their log-odds."""
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(np.flatnonzero(labels != HIDDEN))[:MOST_FITTED]
-        # Folds do not go by labels, so that nothing about an interaction's clue depends on its own.
+        # Folds do not go by labels, so that nothing about an interaction's log-odds depends on its own label.
         folds = np.arange(len(chosen)) % FOLDS
         classes = np.flatnonzero(np.bincount(labels[chosen], minlength=n_classes) >= 2 * FOLDS)
         enough = np.isin(labels[chosen], classes)
         chosen, folds = chosen[enough], folds[enough]
         counted = count(texts.gather(pl.Series(chosen)))
         occurs_in = counted.getnnz(axis=0)
-        rarity = np.log((1 + len(chosen)) / (1 + occurs_in)).astype(np.float32) + 1
-        rows, answers = weigh(counted, rarity), np.searchsorted(classes, labels[chosen])
+        idf = np.log((1 + len(chosen)) / (1 + occurs_in)).astype(np.float32) + 1
+        rows, targets = weigh(counted, idf), np.searchsorted(classes, labels[chosen])
 
         def fitted(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            return _fitted(rows[some], answers[some], len(classes), np.flatnonzero(occurs_in > 1))
+            return _fitted(rows[some], targets[some], len(classes), np.flatnonzero(occurs_in > 1))
 
-        whole = cls(classes, rarity, *fitted(np.arange(len(chosen))), np.empty((0, n_classes), np.float32))
-        learnt = np.zeros((len(texts), n_classes), dtype=np.float32)
+        whole = cls(classes, idf, *fitted(np.arange(len(chosen))), np.empty((0, n_classes), np.float32))
+        out_of_fold = np.zeros((len(texts), n_classes), dtype=np.float32)
         others = np.setdiff1d(np.arange(len(texts)), chosen)
-        learnt[others] = whole.read(texts.gather(pl.Series(others)))
+        out_of_fold[others] = whole.log_odds(texts.gather(pl.Series(others)))
         for fold in range(FOLDS if len(classes) > 1 else 0):
             own = np.flatnonzero(folds == fold)
-            learnt[chosen[own]] = whole.judge(rows[own], *fitted(np.flatnonzero(folds != fold)))
-        return replace(whole, learnt=learnt)
+            out_of_fold[chosen[own]] = whole.predict(rows[own], *fitted(np.flatnonzero(folds != fold)))
+        return replace(whole, fitted_log_odds=out_of_fold)
 
-    def read(self, texts: pl.Series) -> np.ndarray:
-        """(texts, all classes) clues of texts that it has not learnt from."""
-        clues = np.zeros((len(texts), self.learnt.shape[1]), dtype=np.float32)
+    def log_odds(self, texts: pl.Series) -> np.ndarray:
+        """(texts, all classes) of texts that were not given to ``fit``."""
+        found = np.zeros((len(texts), self.fitted_log_odds.shape[1]), dtype=np.float32)
         for first in range(0, len(texts) if len(self.classes) > 1 else 0, AT_ONCE):
-            rows = weigh(count(texts[first : first + AT_ONCE]), self.rarity)
-            clues[first : first + AT_ONCE] = self.judge(rows, self.weights, self.offsets, self.log_shares)
-        return clues
+            rows = weigh(count(texts[first : first + AT_ONCE]), self.idf)
+            found[first : first + AT_ONCE] = self.predict(rows, self.weights, self.bias, self.log_priors)
+        return found
 
-    def judge(self, rows: Any, weights: np.ndarray, offsets: np.ndarray, log_shares: np.ndarray) -> np.ndarray:
-        """(rows, all classes) clues by this regression."""
-        clues = np.zeros((rows.shape[0], self.learnt.shape[1]), dtype=np.float32)
-        clues[:, self.classes] = log_softmax(rows @ weights + offsets, axis=1) - log_shares
-        return clues.clip(-LARGEST, LARGEST)
+    def predict(self, rows: Any, weights: np.ndarray, bias: np.ndarray, log_priors: np.ndarray) -> np.ndarray:
+        """(rows, all classes) log-odds by this regression."""
+        found = np.zeros((rows.shape[0], self.fitted_log_odds.shape[1]), dtype=np.float32)
+        found[:, self.classes] = log_softmax(rows @ weights + bias, axis=1) - log_priors
+        return found.clip(-LARGEST, LARGEST)
 
 
 def count(texts: pl.Series) -> Any:
@@ -150,10 +150,10 @@ def _powers(base: int, number: int) -> np.ndarray:
     return np.multiply.accumulate(factors)
 
 
-def weigh(counted: Any, rarity: np.ndarray) -> Any:
-    """TF-IDF: (1 + log count) · rarity; words and characters each of length 1, so that neither drowns the other."""
+def weigh(counted: Any, idf: np.ndarray) -> Any:
+    """TF-IDF: (1 + log count) · idf; words and characters each of length 1, so that neither drowns the other."""
     weighed = counted.copy()
-    weighed.data = (1 + np.log(counted.data)) * rarity[counted.indices]
+    weighed.data = (1 + np.log(counted.data)) * idf[counted.indices]
     row = np.repeat(np.arange(counted.shape[0]), np.diff(counted.indptr))
     part = 2 * row + (counted.indices >> BITS)  # which text, and which of the two kinds
     lengths = np.sqrt(np.bincount(part, weighed.data**2, minlength=2 * counted.shape[0]))
@@ -162,16 +162,16 @@ def weigh(counted: Any, rarity: np.ndarray) -> Any:
 
 
 def _fitted(
-    rows: Any, answers: np.ndarray, n_classes: int, columns: np.ndarray
+    rows: Any, targets: np.ndarray, n_classes: int, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (buckets, classes), offsets and log shares (classes,) of the regression on these buckets."""
+    """Weights (buckets, classes), bias and log shares (classes,) of the regression on these buckets."""
     weights = np.zeros((rows.shape[1], n_classes), dtype=np.float32)
-    shares = (np.bincount(answers, minlength=n_classes) + 1) / (len(answers) + max(n_classes, 1))
+    shares = (np.bincount(targets, minlength=n_classes) + 1) / (len(targets) + max(n_classes, 1))
     if n_classes < 2:
         return weights, np.zeros(n_classes, np.float32), np.log(shares).astype(np.float32)
     used = rows[:, columns]
     both_ways = _as_tensor(used), _as_tensor(used.T.tocsr())
-    solved = regress(*both_ways, answers, np.zeros((len(columns) + 1, n_classes)), STRENGTH, STEPS)
+    solved = regress(*both_ways, targets, np.zeros((len(columns) + 1, n_classes)), STRENGTH, STEPS)
     weights[columns] = solved[:-1]
     return weights, solved[-1], np.log(shares).astype(np.float32)
 

@@ -1,8 +1,7 @@
-"""What users and items are to the model: a random vector of their own, or what is known about them.
+"""Vectors of users and items: fixed random numbers, or their attributes.
 
-A random vector is drawn from a hash of the seed and the id, so that any id has one, the same one every time, without
-keeping a table. Attributes become numbers: numbers are standardised, the most frequent values of everything else get
-a column each.
+Random numbers are drawn from a hash of the seed and the id, so that no table is needed. Of the attributes, numbers are
+standardised, and the most frequent values of all other columns get an indicator column each.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
+from saft.hashing import GOLDEN, mix_bits, uniform
+
 MOST_VALUES = 32
 
 
@@ -23,15 +24,8 @@ def gaussian_vectors(ids: pl.Series, dim: int, seed: int) -> np.ndarray:
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in ids.cast(pl.String)]
     start = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)
-    bits = mixed(start[:, None] + np.arange(1, dim + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return ndtri((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54).astype(np.float32)
-
-
-def mixed(bits: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: neighbouring numbers become unrelated ones."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    bits = mix_bits(start[:, None] + np.arange(1, dim + 1, dtype=np.uint64) * GOLDEN)
+    return ndtri(uniform(bits)).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -65,8 +59,8 @@ class Attributes:
     columns: tuple[_Column, ...]
 
     @classmethod
-    def learn(cls, frame: pl.DataFrame) -> Attributes:
-        return cls(tuple(_learnt(column) for column in frame.get_columns()))
+    def fit(cls, frame: pl.DataFrame) -> Attributes:
+        return cls(tuple(_fitted(column) for column in frame.get_columns()))
 
     @property
     def width(self) -> int:
@@ -89,7 +83,7 @@ class Attributes:
         return cls(tuple(_Column(**{**column, "values": tuple(column["values"])}) for column in columns))
 
 
-def _learnt(values: pl.Series) -> _Column:
+def _fitted(values: pl.Series) -> _Column:
     if values.dtype.is_numeric() or values.dtype.is_temporal():
         numbers = _as_numbers(values).drop_nulls()
         spread = float(numbers.std() or 0.0) if len(numbers) > 1 else 0.0  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from torch import Tensor, log_softmax
 
 
 def regress(
-    rows: Tensor, turned: Tensor, answers: np.ndarray, start: np.ndarray, strength: float, steps: int
+    rows: Tensor, turned: Tensor, targets: np.ndarray, start: np.ndarray, strength: float, steps: int
 ) -> np.ndarray:
     """(columns + 1, classes) weights and, in the last row, offsets; by L-BFGS.
 
@@ -27,19 +27,19 @@ def regress(
         strength: C, how little they are pulled.
         steps: of the solver, at most.
     """
-    number, n_classes = len(answers), start.shape[1]
+    number, n_classes = len(targets), start.shape[1]
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         both = flat.reshape(-1, n_classes)
         inner, offsets = both[:-1].astype(np.float32), both[-1]
         logs = log_softmax(rows @ torch.from_numpy(inner) + torch.from_numpy(offsets), dim=1).numpy()
         errors = np.exp(logs)
-        errors[np.arange(number), answers] -= 1
+        errors[np.arange(number), targets] -= 1
         moved = both[:-1] - start[:-1]
         pulled = moved / (strength * number)
         blamed = (turned @ torch.from_numpy(errors.astype(np.float32))).numpy()
         gradient = np.vstack([blamed / number + pulled, errors.mean(axis=0)])
-        loss = -logs[np.arange(number), answers].mean() + (moved * pulled).sum() / 2
+        loss = -logs[np.arange(number), targets].mean() + (moved * pulled).sum() / 2
         return float(loss), gradient.ravel().astype(np.float64)
 
     # Vectors this short gain nothing from a BLAS of several threads, and lose much where these wait for each other.

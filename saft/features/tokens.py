@@ -12,6 +12,8 @@ import polars as pl
 from saft.features.backbones import open_backbone
 
 TEXTS_AT_ONCE = 2_000
+NARROWER = 0.75  # a chunk of texts ends where they get shorter than this share of its longest
+SMALLEST_CHUNK = 12
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,12 @@ class Tokens:
 
     def padded(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(tokens, mask) of these texts, int64, as wide as the longest of them."""
-        places, there = self.places(texts)
+        positions, there = self.positions(texts)
         tokens = np.full(there.shape, self.padding, dtype=np.int64)
-        tokens[there] = self.flat[places]
+        tokens[there] = self.flat[positions]
         return tokens, there.astype(np.int64)
 
-    def places(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def positions(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where their tokens stand in ``flat``, one after the other, and in a padded matrix (texts, longest)."""
         lengths = self.starts[texts + 1] - self.starts[texts]
         columns = np.arange(lengths.max(initial=0))[None]
@@ -60,6 +62,15 @@ class Tokens:
         )
 
 
+def cut_by_length(rows: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+    """Rows, longest text first, in chunks that end where going on would mean mostly padding."""
+    starts = [0]
+    for place, length in enumerate(lengths.tolist()):
+        if length < NARROWER * lengths[starts[-1]] and place - starts[-1] >= SMALLEST_CHUNK:
+            starts.append(place)
+    return np.split(rows, starts[1:])
+
+
 def load_tokenizer(name: str) -> Any:
     """The tokenizer that belongs to this encoder."""
     from transformers import AutoTokenizer
@@ -68,15 +79,15 @@ def load_tokenizer(name: str) -> Any:
 
 
 def tokenise(
-    texts: pl.Series, tokenizer: Any, max_length: int, progress: Callable[[int], None] = lambda done: None
+    texts: pl.Series, tokenizer: Any, max_length: int, on_progress: Callable[[int], None] = lambda rows: None
 ) -> Tokens:
-    """Tokens of every text, cut to ``max_length``, with the encoder's own marks; ``progress`` hears how many are in."""
+    """Tokens of every text, cut to ``max_length``, with the encoder's special tokens."""
     pieces, lengths = [], []
     for first in range(0, len(texts), TEXTS_AT_ONCE):
         some = texts[first : first + TEXTS_AT_ONCE].to_list()
         ids = tokenizer(some, truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
         lengths += [len(text) for text in ids]
         pieces.append(np.concatenate([np.asarray(text, dtype=np.int32) for text in ids]))
-        progress(len(some))
+        on_progress(len(some))
     flat = np.concatenate(pieces) if pieces else np.empty(0, np.int32)
     return Tokens(flat, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), int(tokenizer.pad_token_id or 0))

@@ -1,8 +1,8 @@
-"""What the frozen layers of an encoder say of every text: computed when the text is first read, then remembered.
+"""FrozenLayerCache: the output of an encoder's frozen layers, computed when a text is first read.
 
-Frozen layers never change and look at nothing but the text, so an epoch after the first costs only the layers above.
-States are kept in single precision, so that nothing moves, in a file without a name in the folder that SAFT_CACHE names
-(``~/.cache/saft`` without it): the system removes it when it is no longer used, whatever ended the process.
+Frozen layers never change and depend on the text alone, so an epoch after the first costs only the layers above. States
+are kept in single precision, so that results do not change, in an unnamed file in the folder that SAFT_CACHE names
+(``~/.cache/saft`` without it). The system removes the file when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import torch
 
 from saft.errors import InputWarning
 from saft.features.tokens import Tokens
-from saft.model.encoder import LanguageModel
+from saft.model.encoder import TextEncoder
 from saft.writing import cache_folder
 
 
-class FrozenLayers:
-    """Answers like :class:`Tokens`, with states instead of tokens."""
+class FrozenLayerCache:
+    """The interface of :class:`Tokens`, with token states instead of token ids."""
 
-    def __init__(self, language: LanguageModel, tokens: Tokens) -> None:
-        self.language, self.tokens = language, tokens
-        self.known = np.zeros(len(tokens), dtype=bool)
-        self.states = _matrix_on_disk(len(tokens.flat), language.width)
+    def __init__(self, encoder: TextEncoder, tokens: Tokens) -> None:
+        self.encoder, self.tokens = encoder, tokens
+        self.filled = np.zeros(len(tokens), dtype=bool)
+        self.states = _matrix_on_disk(len(tokens.flat), encoder.width)
 
     @classmethod
-    def remembered(cls, language: LanguageModel, tokens: Tokens) -> FrozenLayers | None:
-        """None where there is no room for it: then these layers are computed every time, with the same outcome."""
+    def create(cls, encoder: TextEncoder, tokens: Tokens) -> FrozenLayerCache | None:
+        """None where there is no room on disk; the layers are then computed every time, with the same result."""
         try:
-            return cls(language, tokens)
+            return cls(encoder, tokens)
         except OSError as error:
-            size = len(tokens.flat) * language.width * np.float32().itemsize / 1e9
+            size = len(tokens.flat) * encoder.width * np.float32().itemsize / 1e9
             warnings.warn(
-                f"What the frozen layers say takes {size:.1f} GB, and {cache_folder()} cannot hold it "
+                f"The output of the frozen layers takes {size:.1f} GB, and {cache_folder()} cannot hold it "
                 f"({error.strerror or error}): they are computed every time instead, which is slower. The environment "
                 "variable SAFT_CACHE names another folder.",
                 InputWarning,
@@ -51,21 +51,21 @@ class FrozenLayers:
 
     def padded(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(states, mask) of these texts: (texts, longest, width), float32, and (texts, longest), int64."""
-        self._read(texts[~self.known[texts]])
-        places, there = self.tokens.places(texts)
-        states = np.zeros((*there.shape, self.language.width), dtype=np.float32)
-        states[there] = self.states[places]
+        self._fill(texts[~self.filled[texts]])
+        positions, there = self.tokens.positions(texts)
+        states = np.zeros((*there.shape, self.encoder.width), dtype=np.float32)
+        states[there] = self.states[positions]
         return states, there.astype(np.int64)
 
     @torch.inference_mode()
-    def _read(self, texts: np.ndarray) -> None:
+    def _fill(self, texts: np.ndarray) -> None:
         if not len(texts):
             return
-        device = next(self.language.parameters()).device
+        device = next(self.encoder.parameters()).device
         tokens, mask = (torch.from_numpy(array).to(device) for array in self.tokens.padded(texts))
-        places, there = self.tokens.places(texts)
-        self.states[places] = self.language.embed(tokens, mask).cpu().numpy()[there]
-        self.known[texts] = True
+        positions, there = self.tokens.positions(texts)
+        self.states[positions] = self.encoder.embed(tokens, mask).cpu().numpy()[there]
+        self.filled[texts] = True
 
 
 def _matrix_on_disk(rows: int, columns: int) -> np.ndarray:

@@ -6,12 +6,14 @@ so batches whose targets share users and items are cheaper; but targets that are
 puts small groups that share a node into batches drawn at random, and ``encoded_per_target`` says what that costs.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 
 from saft.errors import InputError, did_you_mean
-from saft.features.nodes import mixed
+from saft.hashing import GOLDEN, mix_bits, uniform
 
 WEIGHTS = ("distance", "centrality", "random")
 
@@ -22,6 +24,11 @@ class Neighbours:
 
     starts: np.ndarray  # (nodes + 1,)
     rows: np.ndarray
+
+    @classmethod
+    def none(cls, n_nodes: int) -> Neighbours:
+        """Of nodes that have no neighbours."""
+        return cls(np.zeros(n_nodes + 1, np.int64), np.empty(0, np.int64))
 
     def of(self, nodes: np.ndarray) -> np.ndarray:
         """The rows of all these nodes, one node after the other."""
@@ -52,19 +59,18 @@ def sample_neighbours(
     return race(candidates, most, rng.standard_exponential(len(candidates.rows), dtype=np.float32), weights)
 
 
-def steady_neighbours(candidates: Neighbours, most: int, seed: int, weights: np.ndarray | None = None) -> Neighbours:
+def fixed_neighbours(candidates: Neighbours, most: int, seed: int, weights: np.ndarray | None = None) -> Neighbours:
     """The same, by keys that depend on nothing but the seed and each row's number.
 
     So a node's sample is the same whatever else is in the network, and changes little as rows are added.
     """
-    return race(candidates, most, steady_keys(candidates.rows, seed), weights)
+    return race(candidates, most, fixed_keys(candidates.rows, seed), weights)
 
 
-def steady_keys(rows: np.ndarray, seed: int) -> np.ndarray:
+def fixed_keys(rows: np.ndarray, seed: int) -> np.ndarray:
     """Exp(1) numbers, one per row number."""
     start = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    bits = mixed(start + rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return -np.log((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54).astype(np.float32)
+    return -np.log(uniform(mix_bits(start + rows.astype(np.uint64) * GOLDEN))).astype(np.float32)
 
 
 def race(candidates: Neighbours, most: int, keys: np.ndarray, weights: np.ndarray | None = None) -> Neighbours:
@@ -87,7 +93,7 @@ def neighbour_weights(
     nodes: np.ndarray,
     n_nodes: int,
     vectors: np.ndarray | None = None,
-    targets: np.ndarray | None = None,
+    seed_rows: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """Weight of every interaction as a neighbour of its user (or item), for :func:`sample_neighbours`.
 
@@ -108,7 +114,7 @@ def neighbour_weights(
         raise InputError(f"Sampling by {kind} needs the embedding of every interaction.")
     if kind == "centrality":
         return np.einsum("ij,ij->i", vectors, vectors)
-    rows = np.arange(len(nodes)) if targets is None else np.asarray(targets)
+    rows = np.arange(len(nodes)) if seed_rows is None else np.asarray(seed_rows)
     of_nodes = all_neighbours(nodes[rows], n_nodes)
     active = np.flatnonzero(np.diff(of_nodes.starts))
     anchors = np.zeros((n_nodes, vectors.shape[1]), dtype=vectors.dtype)
@@ -117,38 +123,38 @@ def neighbour_weights(
 
 
 def plan_batches(
-    users: np.ndarray, items: np.ndarray, targets: np.ndarray, size: int, *, together: int = 4, seed: int = 0
+    users: np.ndarray, items: np.ndarray, seed_rows: np.ndarray, size: int, *, group_size: int = 4, seed: int = 0
 ) -> list[np.ndarray]:
     """Targets in batches of ``size``, each target once, in an order that the seed decides.
 
     Each target joins others of its user or of its item, at random, in groups of at most ``together``; groups then come
     in random order. ``together=1`` is plain shuffling.
     """
-    if size < 1 or together < 1:
-        raise InputError(f"Batches and groups need at least one target; got size={size}, together={together}.")
+    if size < 1 or group_size < 1:
+        raise InputError(f"Batches and groups need at least one target; got size={size}, together={group_size}.")
     rng = np.random.default_rng(seed)
-    targets = rng.permutation(np.asarray(targets))
-    by_user = rng.random(len(targets)) < 0.5
-    node = np.where(by_user, users[targets], items[targets].astype(np.int64) + int(users.max(initial=-1)) + 1)
+    seed_rows = rng.permutation(np.asarray(seed_rows))
+    by_user = rng.random(len(seed_rows)) < 0.5
+    node = np.where(by_user, users[seed_rows], items[seed_rows].astype(np.int64) + int(users.max(initial=-1)) + 1)
     order = np.argsort(node, kind="stable")
-    node, targets = node[order], targets[order]
+    node, seed_rows = node[order], seed_rows[order]
     first_of_node = np.flatnonzero(np.diff(node, prepend=-1))
     place = np.arange(len(node)) - np.repeat(first_of_node, np.diff(np.append(first_of_node, len(node))))
-    group = np.cumsum((place % together) == 0) - 1
+    group = np.cumsum((place % group_size) == 0) - 1
     shuffled = rng.permutation(int(group[-1]) + 1 if len(group) else 0)[group]
-    targets = targets[np.argsort(shuffled, kind="stable")]
-    return [targets[start : start + size] for start in range(0, len(targets), size)]
+    seed_rows = seed_rows[np.argsort(shuffled, kind="stable")]
+    return [seed_rows[start : start + size] for start in range(0, len(seed_rows), size)]
 
 
 def batch_rows(
-    targets: np.ndarray, users: np.ndarray, items: np.ndarray, of_users: Neighbours, of_items: Neighbours
+    seed_rows: np.ndarray, users: np.ndarray, items: np.ndarray, of_users: Neighbours, of_items: Neighbours
 ) -> np.ndarray:
     """The distinct interactions that a batch needs, targets first: themselves and S_u, S_i of their users and items."""
-    neighbours = np.concatenate([of_users.of(np.unique(users[targets])), of_items.of(np.unique(items[targets]))])
-    return np.concatenate([targets, np.setdiff1d(neighbours, targets)])
+    neighbours = np.concatenate([of_users.of(np.unique(users[seed_rows])), of_items.of(np.unique(items[seed_rows]))])
+    return np.concatenate([seed_rows, np.setdiff1d(neighbours, seed_rows)])
 
 
-def encoded_per_target(
+def encoded_per_seed_row(
     batches: list[np.ndarray], users: np.ndarray, items: np.ndarray, of_users: Neighbours, of_items: Neighbours
 ) -> float:
     """How many texts these batches encode for each target: 1 would mean that neighbours cost nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from saft.data.network import TextualInteractionNetwork
-    from saft.learning.trainer import Watcher
+    from saft.learning.callbacks import Callback
 
 
 class InteractionClassifier(Protocol):
@@ -58,7 +58,7 @@ class Method:
         return Settings.of({**shared, **self.settings, **{name: own[name] for name in own if name in HELP}})
 
     def make(
-        self, shared: Mapping[str, Any], own: Mapping[str, Any] | None = None, watcher: Watcher | None = None
+        self, shared: Mapping[str, Any], own: Mapping[str, Any] | None = None, callbacks: Iterable[Callback] = ()
     ) -> InteractionClassifier:
         """The method, unfitted. ``own`` holds settings and options for it alone."""
         own = own or {}
@@ -73,4 +73,4 @@ class Method:
                 choices = ", ".join(self.options[name])
                 raise InputError(f"{name} of {self.title} cannot be {value!r}. Known are {choices}.")
             chosen[name] = value
-        return self.build(self.settings_with(shared, own), watcher, **chosen)
+        return self.build(self.settings_with(shared, own), callbacks, **chosen)

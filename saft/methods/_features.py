@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.loader import Memory, hash_seed
+from saft.hashing import hash_seed
+from saft.learning.callbacks import Callback, CallbackList
+from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.prediction import predict_logits
-from saft.learning.trainer import Silence, Watcher
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._line_graph import LineGraph
 from saft.metrics import softmax
@@ -26,11 +27,11 @@ from saft.settings import Settings
 class Rows:
     """A batch of rows, and nothing about them but what the loss compares with."""
 
+    seed_rows: Tensor
     targets: Tensor
-    answers: Tensor
 
     def to(self, device: torch.device) -> Rows:
-        return Rows(self.targets.to(device), self.answers.to(device))
+        return Rows(self.seed_rows.to(device), self.targets.to(device))
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,16 @@ class Deal:
     batches: list[np.ndarray]
 
 
-class RowFeed:
+class RowLoader:
     """Deals rows to batches; the model has the features. Without a batch size all rows are one batch."""
 
-    memory: Memory | None = None
+    cache: NeighbourCache | None = None
 
     def __init__(
-        self, labels: np.ndarray, n_classes: int, seed: int, size: int | None = None, answers: np.ndarray | None = None
+        self, labels: np.ndarray, n_classes: int, seed: int, size: int | None = None, targets: np.ndarray | None = None
     ) -> None:
         self.labels, self.n_classes, self.seed, self.size = labels, n_classes, seed, size
-        self.answers = labels.astype(np.int64) if answers is None else answers
+        self.targets = labels.astype(np.int64) if targets is None else targets
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,17 +65,17 @@ class RowFeed:
     def prediction_passes(self, rows: np.ndarray) -> Iterator[Deal]:
         yield Deal([rows])
 
-    def reading_batches(self, rows: np.ndarray) -> Iterator[Rows]:
+    def isolated_batches(self, rows: np.ndarray) -> Iterator[Rows]:
         return iter(())
 
-    def unread(self, targets: np.ndarray, seen: Deal) -> np.ndarray:
-        return targets[:0]
+    def uncached(self, seed_rows: np.ndarray, view: Deal) -> np.ndarray:
+        return seed_rows[:0]
 
-    def batch(self, targets: np.ndarray, seen: Deal) -> Rows:
-        return Rows(torch.from_numpy(targets), torch.from_numpy(self.answers[targets]))
+    def batch(self, seed_rows: np.ndarray, view: Deal) -> Rows:
+        return Rows(torch.from_numpy(seed_rows), torch.from_numpy(self.targets[seed_rows]))
 
     def fingerprint(self) -> str:
-        return hashlib.sha256(self.answers.tobytes()).hexdigest()
+        return hashlib.sha256(self.targets.tobytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class OverFeatures(nn.Module):
         self.net, self.features, self.graph = net, features, graph
 
     def forward(self, batch: Rows) -> Logits:
-        return Logits(self.net(self.features, self.graph, batch.targets))
+        return Logits(self.net(self.features, self.graph, batch.seed_rows))
 
 
 class FeatureMethod(ABC):
@@ -103,9 +104,9 @@ class FeatureMethod(ABC):
     training: ClassVar[dict[str, Any]] = {}
     batch_size: int | None = None
 
-    def __init__(self, settings: Settings, watcher: Watcher | None) -> None:
+    def __init__(self, settings: Settings, callbacks: Iterable[Callback]) -> None:
         self.settings = settings
-        self.watcher: Watcher = watcher or Silence()
+        self.callbacks = CallbackList(callbacks)
 
     def learn(self, network: TextualInteractionNetwork, train: np.ndarray) -> None:  # noqa: B027 (most need nothing)
         """What the features need to know before any are made. Labels of rows other than ``train`` are hidden."""
@@ -127,15 +128,15 @@ class FeatureMethod(ABC):
         self.net_ = self.net(features.shape[1], visible)
         self.n_parameters_ = count_parameters(self.net_)
         model = OverFeatures(self.net_, features, LineGraph.of(visible))
-        feed = RowFeed(visible.labels, visible.n_classes, settings.seed, self.batch_size)
-        run_training(model, feed, np.asarray(train), (np.asarray(valid), network), settings, self.watcher)
+        loader = RowLoader(visible.labels, visible.n_classes, settings.seed, self.batch_size)
+        run_training(model, loader, np.asarray(train), (np.asarray(valid), network), settings, self.callbacks)
         return self
 
     def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
         network = network.showing(np.empty(0, np.int64))
         model = OverFeatures(self.net_, as_tensor(self.features(network)), LineGraph.of(network))
-        feed = RowFeed(network.labels, network.n_classes, self.settings.seed)
-        return softmax(predict_logits(model, feed, np.asarray(interactions)))
+        loader = RowLoader(network.labels, network.n_classes, self.settings.seed)
+        return softmax(predict_logits(model, loader, np.asarray(interactions)))
 
 
 def as_tensor(features: Tensor | np.ndarray) -> Tensor:
@@ -155,5 +156,5 @@ class Perceptron(nn.Module):
             nn.Linear(hidden, n_classes),
         )
 
-    def forward(self, features: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
-        return self.layers(features[targets])
+    def forward(self, features: Tensor, graph: LineGraph, seed_rows: Tensor) -> Tensor:
+        return self.layers(features[seed_rows])

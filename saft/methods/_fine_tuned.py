@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Self
 
@@ -9,15 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.classifier.assembly import Assembly, Build
+from saft.classifier.assembly import Build
+from saft.classifier.fitting import fit
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.loader import Feed, Source
-from saft.learning.prediction import predict_logits, refresh
-from saft.learning.trainer import Loss, Standing, Trainer, Watcher
+from saft.learning.callbacks import Callback, TrainerState
+from saft.learning.loader import BatchLoader, Loader
+from saft.learning.neighbour_cache import fill_cache
+from saft.learning.prediction import predict_logits
+from saft.learning.trainer import Loss, Trainer
 from saft.metrics import softmax
 from saft.model.base import InteractionModel, Output, Sizes, pooled
 from saft.model.batch import Batch
-from saft.model.encoder import LanguageModel
+from saft.model.encoder import TextEncoder
 from saft.settings import Settings
 
 
@@ -28,39 +32,38 @@ class FineTuned:
     for scoring and go nowhere else.
     """
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, build: Build, **options: str) -> None:
-        self.settings, self.watcher = settings, watcher
+    def __init__(self, settings: Settings, callbacks: Iterable[Callback], build: Build, **options: str) -> None:
+        self.settings, self.callbacks = settings, callbacks
         self.build: Build = partial(build, **options)
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
         self.train = np.asarray(train)
-        self.assembly = Assembly.fresh(self.settings, network.showing(self.train), self.build)
+        fitted = fit(self.settings, network, self.train, np.asarray(valid), build=self.build, callbacks=self.callbacks)
+        raise_if_interrupted(fitted.state)
+        self.assembly = fitted.assembly
         self.n_parameters_ = count_parameters(self.assembly.model)
-        run_training(
-            self.assembly.model, self.assembly.feed(), self.train, (valid, network), self.settings, self.watcher
-        )
         return self
 
     def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
-        return softmax(predict_logits(self.assembly.model, self.feed(network), np.asarray(interactions)))
+        return softmax(predict_logits(self.assembly.model, self.loader(network), np.asarray(interactions)))
 
-    def feed(self, network: TextualInteractionNetwork) -> Feed:
+    def loader(self, network: TextualInteractionNetwork) -> BatchLoader:
         """Of this network, with no labels but those of training; what is new in it is read once."""
-        feed = self.assembly.feed(network.showing(self.train))
-        refresh(self.assembly.model, feed, np.arange(len(self.assembly.network), len(network)))
-        return feed
+        loader = self.assembly.loader(network.showing(self.train))
+        fill_cache(self.assembly.model, loader, np.arange(len(self.assembly.network), len(network)))
+        return loader
 
 
 def run_training(
     model: nn.Module,
-    feed: Source,
+    loader: Loader,
     train: np.ndarray,
     scored: tuple[np.ndarray, TextualInteractionNetwork] | None,
     settings: Settings,
-    watcher: Watcher | None,
+    callbacks: Iterable[Callback],
     loss: Loss | None = None,
-) -> Standing:
-    """The product's loop. Ctrl-C is for whoever asked for the training: a method half trained is no rival.
+) -> TrainerState:
+    """The product's loop, for a model that the method has put together itself.
 
     Args:
         scored: rows to stop early by, and the network that has their labels; None trains to the last epoch.
@@ -68,10 +71,15 @@ def run_training(
     valid, labels = np.empty(0, np.int64), np.empty(0, np.int64)
     if scored is not None:
         valid, labels = np.asarray(scored[0]), scored[1].labels[scored[0]]
-    standing = Trainer(model, feed, train, valid, labels, settings, loss=loss, watcher=watcher).run()
-    if standing.interrupted:
+    state = Trainer(model, loader, train, valid, labels, settings, loss=loss, callbacks=callbacks).run()
+    raise_if_interrupted(state)
+    return state
+
+
+def raise_if_interrupted(state: TrainerState) -> None:
+    """A method that is half trained is no rival, so Ctrl-C ends the comparison."""
+    if state.interrupted:
         raise KeyboardInterrupt
-    return standing
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -87,11 +95,11 @@ class TextModel(InteractionModel):
     first token was trained to stand for the text.
     """
 
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
-        super().__init__(language, settings, sizes)
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(encoder, settings, sizes)
         self.pooling = pooling
         self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(language.width, sizes.n_classes)
+        self.head = nn.Linear(encoder.width, sizes.n_classes)
 
     def pooled(self, texts: list[Tensor], chunks: list[tuple[Tensor, Tensor]]) -> Tensor:
         """(texts, width) from the token states of every chunk."""
@@ -99,27 +107,27 @@ class TextModel(InteractionModel):
 
     def read(self, batch: Batch) -> Tensor:
         """(read, width) every text by itself."""
-        return self.pooled([self.language(*chunk) for chunk in batch.texts], batch.texts)
+        return self.pooled([self.encoder(*chunk) for chunk in batch.texts], batch.texts)
 
-    def answer(self, seen: Tensor, passed_on: Tensor | None = None) -> Output:
-        return Output(self.head(self.dropout(seen)), seen, passed_on)
+    def answer(self, seen: Tensor, message_state: Tensor | None = None) -> Output:
+        return Output(self.head(self.dropout(seen)), seen, message_state)
 
 
 POOLING = {"pooling": ("mean", "first")}
 # Settings of methods that are shown sampled neighbours, and nothing else of the graph.
 SAMPLES_ONLY: dict[str, Any] = {
     "fusion": "residual", "distance": "none", "centrality": "none", "nodes": "trained", "labels": False,
-    "sampling": "random", "phrases": False,
+    "sampling": "random", "ngrams": False,
 }  # fmt: skip
 
 
-def neighbours_of_targets(batch: Batch) -> Tensor:
+def neighbours_of_seed_rows(batch: Batch) -> Tensor:
     """(targets, read + remembered) which interactions are sampled neighbours of each target, never itself.
 
     Batches are small, so the relation is written out.
     """
-    mask = torch.zeros(len(batch.targets), len(batch.users), dtype=torch.bool, device=batch.users.device)
+    mask = torch.zeros(len(batch.seed_rows), len(batch.users), dtype=torch.bool, device=batch.users.device)
     for side, nodes in (("user", batch.users), ("item", batch.items)):
-        mask |= (nodes[batch.targets][:, None] == nodes[None]) & batch.speaks[side][None]
-    mask[torch.arange(len(batch.targets)), batch.targets] = False
+        mask |= (nodes[batch.seed_rows][:, None] == nodes[None]) & batch.is_source[side][None]
+    mask[torch.arange(len(batch.seed_rows)), batch.seed_rows] = False
     return mask

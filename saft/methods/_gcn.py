@@ -15,6 +15,7 @@ majority class, to 24.1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.trainer import Watcher
+from saft.learning.callbacks import Callback
 from saft.methods._features import FeatureMethod
 from saft.methods._line_graph import LineGraph
 from saft.methods._text_vectors import text_vectors
@@ -32,7 +33,7 @@ from saft.settings import Settings
 HIDDEN_UNITS, DROPOUT = 256, 0.5
 # Full batch, hundreds of steps.
 GRAPH_TRAINING: dict[str, Any] = {
-    "epochs": 300, "patience": 30, "new_rate": 0.01, "weight_decay": 5e-4, "warmup": 0.0, "clip": 0.0,
+    "epochs": 300, "patience": 30, "head_learning_rate": 0.01, "weight_decay": 5e-4, "warmup": 0.0, "clip": 0.0,
     "loss": "cross_entropy",
 }  # fmt: skip
 
@@ -45,9 +46,9 @@ class LineGcn(nn.Module):
         self.second = nn.Linear(HIDDEN_UNITS, n_classes)
         self.dropout = nn.Dropout(DROPOUT)
 
-    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+    def forward(self, x: Tensor, graph: LineGraph, seed_rows: Tensor) -> Tensor:
         hidden = functional.relu(graph.convolve(self.first(self.norm(x))))
-        return graph.convolve(self.second(self.dropout(hidden)))[targets]
+        return graph.convolve(self.second(self.dropout(hidden)))[seed_rows]
 
 
 class BipartiteGcn(nn.Module):
@@ -64,14 +65,18 @@ class BipartiteGcn(nn.Module):
             nn.Linear(HIDDEN_UNITS, n_classes),
         )
 
-    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+    def forward(self, x: Tensor, graph: LineGraph, seed_rows: Tensor) -> Tensor:
         x = self.norm(x)
         users, items = graph.user_sums(x) / graph.user_degrees, graph.item_sums(x) / graph.item_degrees
         for layer in (self.first, self.second):
             users, items = layer(self.dropout(users)), layer(self.dropout(items))
             users, items = (functional.relu(states) for states in exchanged(graph, users, items))
         own = torch.cat(
-            [users.index_select(0, graph.users[targets]), items.index_select(0, graph.items[targets]), x[targets]],
+            [
+                users.index_select(0, graph.users[seed_rows]),
+                items.index_select(0, graph.items[seed_rows]),
+                x[seed_rows],
+            ],
             dim=1,
         )
         return self.judge(own)
@@ -99,16 +104,16 @@ class FrozenText(FeatureMethod):
     def __init__(
         self,
         settings: Settings,
-        watcher: Watcher | None,
+        callbacks: Iterable[Callback],
         pooling: str,
         graph: str = "bipartite",
         net: type[nn.Module] | None = None,
     ) -> None:
-        super().__init__(settings, watcher)
+        super().__init__(settings, callbacks)
         self.pooling, self.kind = pooling, net or GRAPHS[graph]
 
     def features(self, network: TextualInteractionNetwork) -> np.ndarray:
-        return text_vectors(network.texts, self.settings, self.pooling, self.watcher.says)
+        return text_vectors(network.texts, self.settings, self.pooling, self.callbacks.on_message)
 
     def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
         return self.kind(width, network.n_classes)

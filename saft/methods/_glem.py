@@ -15,7 +15,7 @@ label is an input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
+from saft.learning.callbacks import Callback, CallbackList
 from saft.learning.prediction import predict_logits, represent
-from saft.learning.trainer import Silence, Watcher
-from saft.methods._features import OverFeatures, RowFeed
+from saft.methods._features import OverFeatures, RowLoader
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._gcn import GRAPH_TRAINING, GRAPHS
 from saft.methods._line_graph import LineGraph
@@ -51,9 +51,11 @@ class Pair:
 class Glem:
     """``branch`` decides which of the two predicts, ``graph`` what the graph network runs on (``_gcn.py``)."""
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, branch: str, graph: str = "bipartite") -> None:
+    def __init__(
+        self, settings: Settings, callbacks: Iterable[Callback], branch: str, graph: str = "bipartite"
+    ) -> None:
         self.settings, self.branch, self.graph = settings, branch, graph
-        self.watcher: Watcher = watcher or Silence()
+        self.callbacks = CallbackList(callbacks)
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
         self.train, self.visible = np.asarray(train), network.showing(train)
@@ -71,9 +73,9 @@ class Glem:
     def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
         network, rows = network.showing(np.empty(0, np.int64)), np.asarray(interactions)
         if self.branch == "language":
-            return softmax(predict_logits(self.assembly.model, self.assembly.feed(network), rows))
+            return softmax(predict_logits(self.assembly.model, self.assembly.loader(network), rows))
         model = OverFeatures(self.pair_.gnn, self._vectors(network), LineGraph.of(network))
-        return softmax(predict_logits(model, RowFeed(network.labels, network.n_classes, self.settings.seed), rows))
+        return softmax(predict_logits(model, RowLoader(network.labels, network.n_classes, self.settings.seed), rows))
 
     def _score(self, pair: Pair) -> float:
         return pair.language_score if self.branch == "language" else pair.gnn_score
@@ -85,11 +87,11 @@ class Glem:
         vectors = self._vectors(self.visible)
         gnn, gnn_score, gnn_logits = self._train_gnn(vectors, self.train, gold)
         yield Pair(self._weights(), language_score, gnn, gnn_score)
-        rows, answers = self._mixed(gold, gnn_logits, LM_TRUST)
-        language_score = self._train_language(rows, answers, epochs=max(self.settings.epochs // 4, 1))
-        language_logits = predict_logits(self.assembly.model, self.assembly.feed(), np.arange(len(self.visible)))
-        rows, answers = self._mixed(gold, language_logits, GNN_TRUST)
-        gnn, gnn_score, _ = self._train_gnn(self._vectors(self.visible), rows, answers)
+        rows, targets = self._mixed(gold, gnn_logits, LM_TRUST)
+        language_score = self._train_language(rows, targets, epochs=max(self.settings.epochs // 4, 1))
+        language_logits = predict_logits(self.assembly.model, self.assembly.loader(), np.arange(len(self.visible)))
+        rows, targets = self._mixed(gold, language_logits, GNN_TRUST)
+        gnn, gnn_score, _ = self._train_gnn(self._vectors(self.visible), rows, targets)
         yield Pair(self._weights(), language_score, gnn, gnn_score)
 
     def _mixed(self, gold: np.ndarray, logits: np.ndarray, trust: float) -> tuple[np.ndarray, np.ndarray]:
@@ -102,30 +104,29 @@ class Glem:
         if not len(confident):
             return self.train, gold
         rows = np.concatenate([self.train, confident])
-        answers = np.zeros_like(gold)
-        answers[self.train] = gold[self.train] * ((1 - trust) * len(rows) / len(self.train))
-        answers[confident] = softmax(logits, TEMPERATURE)[confident] * (trust * len(rows) / len(confident))
-        return rows, answers
+        targets = np.zeros_like(gold)
+        targets[self.train] = gold[self.train] * ((1 - trust) * len(rows) / len(self.train))
+        targets[confident] = softmax(logits, TEMPERATURE)[confident] * (trust * len(rows) / len(confident))
+        return rows, targets
 
-    def _train_language(self, rows: np.ndarray, answers: np.ndarray, **changed: Any) -> float:
-        feed = self.assembly.feed()
-        feed.answers = answers
+    def _train_language(self, rows: np.ndarray, targets: np.ndarray, **changed: Any) -> float:
+        loader = self.assembly.loader(targets=targets)
         settings = self.settings.changed(loss="cross_entropy", class_weights=False, **changed)
-        return run_training(self.assembly.model, feed, rows, self.scored, settings, self.watcher).best
+        return run_training(self.assembly.model, loader, rows, self.scored, settings, self.callbacks).best_score
 
-    def _train_gnn(self, vectors: Tensor, rows: np.ndarray, answers: np.ndarray) -> tuple[nn.Module, float, np.ndarray]:
+    def _train_gnn(self, vectors: Tensor, rows: np.ndarray, targets: np.ndarray) -> tuple[nn.Module, float, np.ndarray]:
         settings = self.settings.changed(**GRAPH_TRAINING)
         torch.manual_seed(settings.seed)
         gnn = GRAPHS[self.graph](vectors.shape[1], self.visible.n_classes)
         model = OverFeatures(gnn, vectors, LineGraph.of(self.visible))
-        feed = RowFeed(self.visible.labels, self.visible.n_classes, settings.seed, answers=answers)
-        standing = run_training(model, feed, rows, self.scored, settings, self.watcher)
-        return gnn, standing.best, predict_logits(model, feed, np.arange(len(self.visible)))
+        loader = RowLoader(self.visible.labels, self.visible.n_classes, settings.seed, targets=targets)
+        state = run_training(model, loader, rows, self.scored, settings, self.callbacks)
+        return gnn, state.best_score, predict_logits(model, loader, np.arange(len(self.visible)))
 
     def _vectors(self, network: TextualInteractionNetwork) -> Tensor:
-        self.watcher.says("Reading all interactions")
+        self.callbacks.on_message("Reading all interactions")
         rows = np.arange(len(network))
-        return torch.from_numpy(represent(self.assembly.model, self.assembly.feed(network), rows))
+        return torch.from_numpy(represent(self.assembly.model, self.assembly.loader(network), rows))
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().clone() for name, tensor in self.assembly.model.state_dict().items()}

@@ -18,7 +18,7 @@ X₀ is not overwritten; softmax and cross-entropy instead of one sigmoid per cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.trainer import Watcher
+from saft.learning.callbacks import Callback
 from saft.methods._features import FeatureMethod, Perceptron
 from saft.methods._line_graph import LineGraph
 from saft.methods._text_vectors import text_vectors
@@ -68,13 +68,13 @@ def spread_by_heat(x: Tensor, graph: LineGraph) -> Tensor:
 
 class TerAer(FeatureMethod):
     training: ClassVar[dict[str, Any]] = {
-        "epochs": 200, "patience": 30, "new_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
+        "epochs": 200, "patience": 30, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
         "loss": "cross_entropy",
     }  # fmt: skip
     batch_size = 10_000
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, kernel: str) -> None:
-        super().__init__(settings, watcher)
+    def __init__(self, settings: Settings, callbacks: Iterable[Callback], kernel: str) -> None:
+        super().__init__(settings, callbacks)
         pagerank = kernel == "pagerank"
         self.spread = spread_by_pagerank if pagerank else spread_by_heat
         self.embedding = (
@@ -84,14 +84,14 @@ class TerAer(FeatureMethod):
         )
 
     def learn(self, network: TextualInteractionNetwork, train: np.ndarray) -> None:
-        self.watcher.says("Computing structure")
+        self.callbacks.on_message("Computing structure")
         where = self.embedding.fit_transform(network.users, network.items)[train]
         spread = where.std(axis=0)
         self.scale = np.where(spread > 1e-12, 1 / np.maximum(spread, 1e-12), 0.0)
 
     def features(self, network: TextualInteractionNetwork) -> Tensor:
         where = self.embedding.transform(network.users, network.items) * self.scale
-        texts = torch.from_numpy(text_vectors(network.texts, self.settings, "mean", self.watcher.says))
+        texts = torch.from_numpy(text_vectors(network.texts, self.settings, "mean", self.callbacks.on_message))
         return torch.cat([torch.from_numpy(where).float(), self.spread(texts, LineGraph.of(network))], dim=1)
 
     def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:

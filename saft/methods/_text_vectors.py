@@ -21,7 +21,7 @@ from saft.errors import InputError
 from saft.features.backbones import open_backbone
 from saft.features.tokens import Tokens, load_tokenizer, tokenise
 from saft.model.base import pooled
-from saft.model.encoder import FAMILIES, LanguageModel
+from saft.model.encoder import FAMILIES, TextEncoder
 from saft.settings import Settings
 from saft.writing import cache_folder, replacing
 
@@ -29,7 +29,7 @@ TEXTS_AT_ONCE = 64
 
 
 def text_vectors(
-    texts: pl.Series, settings: Settings, pooling: str, says: Callable[[str], None] = lambda what: None
+    texts: pl.Series, settings: Settings, pooling: str, on_message: Callable[[str], None] = lambda message: None
 ) -> np.ndarray:
     """(texts, width), float32, from the encoder that the settings name.
 
@@ -41,14 +41,14 @@ def text_vectors(
     """
     if settings.encoder.endswith(".npy"):
         return _given(Path(settings.encoder), len(texts))
-    says("Tokenising texts")
+    on_message("Tokenising texts")
     tokens = tokenise(texts, load_tokenizer(settings.encoder), settings.max_length)
     encoder = frozen_encoder(settings.encoder, settings.layers)
     file = cache_folder() / "vectors" / f"{_key(tokens, encoder, pooling)}.npy"
     if file.is_file():
-        says("Vectors of these texts are known already")
+        on_message("Vectors of these texts are known already")
         return np.load(file, allow_pickle=False).astype(np.float32)
-    vectors = encode(encoder, tokens, pooling, says).astype(np.float16)
+    vectors = encode(encoder, tokens, pooling, on_message).astype(np.float16)
     with replacing(file) as temporary, temporary.open("wb") as opened:
         np.save(opened, vectors, allow_pickle=False)
     return vectors.astype(np.float32)
@@ -62,7 +62,7 @@ def frozen_encoder(name: str, layers: int) -> nn.Module:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model = open_backbone(AutoModel, name)
     if model.config.model_type in FAMILIES:
-        return LanguageModel(model, layers or None).train(False)
+        return TextEncoder(model, layers or None).train(False)
     return _Whole(model, layers).train(False)
 
 
@@ -84,7 +84,7 @@ class _Whole(nn.Module):
 
 @torch.inference_mode()
 def encode(
-    encoder: nn.Module, tokens: Tokens, pooling: str, says: Callable[[str], None] = lambda what: None
+    encoder: nn.Module, tokens: Tokens, pooling: str, on_message: Callable[[str], None] = lambda message: None
 ) -> np.ndarray:
     """(texts, width), texts of similar length together; a text without tokens is all zeros."""
     order = np.argsort(-tokens.lengths, kind="stable")
@@ -97,7 +97,7 @@ def encode(
         if not result.size:
             result = np.zeros((len(tokens), vectors.shape[1]), dtype=np.float32)
         result[some] = vectors
-        says(f"Reading texts: {first + len(some):,} of {len(tokens):,}")
+        on_message(f"Reading texts: {first + len(some):,} of {len(tokens):,}")
     return result
 
 

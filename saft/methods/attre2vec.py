@@ -17,6 +17,7 @@ batches of 256 instead of 32 and 20 epochs instead of up to 150, after which the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -26,10 +27,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.data.network import TextualInteractionNetwork
+from saft.learning.callbacks import Callback, CallbackList
 from saft.learning.sampling import Neighbours, all_neighbours
-from saft.learning.trainer import Silence, Watcher
 from saft.methods._card import Method
-from saft.methods._features import RowFeed, Rows
+from saft.methods._features import RowLoader, Rows
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._logistic import Logistic
 from saft.methods._text_vectors import text_vectors
@@ -38,7 +39,7 @@ from saft.settings import Settings
 WALKS, LENGTH, WIDTH = 16, 8, 64
 POSITIVES, NEGATIVES = 5, 10
 TRAINING = {
-    "epochs": 20, "new_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0, "batch_size": 256,
+    "epochs": 20, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0, "batch_size": 256,
 }  # fmt: skip
 ROWS_AT_ONCE = 4096
 
@@ -55,9 +56,9 @@ class WalkGraph:
         # Where each interaction stands among those of its user, and of its item.
         self.places = tuple(_places(lists, nodes) for lists, nodes in zip(self.of, self.nodes, strict=True))
 
-    def walks(self, targets: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
+    def walks(self, seed_rows: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
         """(targets, WALKS, LENGTH) interactions, from the user (side 0) or the item (1) of each; −1 past a dead end."""
-        avoided = np.repeat(targets, WALKS)
+        avoided = np.repeat(seed_rows, WALKS)
         node = self.nodes[side][avoided]
         steps = np.full((len(avoided), LENGTH), -1, dtype=np.int32)
         going = np.arange(len(avoided))
@@ -67,7 +68,7 @@ class WalkGraph:
             steps[going, place] = chosen
             side = 1 - side
             node[going] = self.nodes[side][chosen]
-        return steps.reshape(len(targets), WALKS, LENGTH)
+        return steps.reshape(len(seed_rows), WALKS, LENGTH)
 
     def _step(self, node: np.ndarray, avoided: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
         """An interaction of each node, drawn from all but the avoided one; −1 where there is no other."""
@@ -129,7 +130,7 @@ class EdgeEncoder(nn.Module):
         return self.encoder(weighed.flatten(-2))
 
     def forward(self, batch: Rows) -> Coded:
-        rows = batch.targets
+        rows = batch.seed_rows
         walked = self.pool[rows]
         positives = torch.gather(walked, 1, torch.randint(walked.shape[1], (len(rows), POSITIVES)))
         # Negatives of the whole batch come from as many drawn interactions as it has: each is coded once.
@@ -157,9 +158,9 @@ def unsupervised_loss(output: Coded, batch: Rows) -> Tensor:
 
 
 class AttrE2vec:
-    def __init__(self, settings: Settings, watcher: Watcher | None, walk: str) -> None:
+    def __init__(self, settings: Settings, callbacks: Iterable[Callback], walk: str) -> None:
         self.settings, self.walk = settings, walk
-        self.watcher: Watcher = watcher or Silence()
+        self.callbacks = CallbackList(callbacks)
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
         vectors = self._texts(network)
@@ -169,8 +170,10 @@ class AttrE2vec:
         self.encoder_ = EdgeEncoder(parts, pool)
         settings = self.settings.changed(**TRAINING)
         hidden = network.showing(np.empty(0, np.int64))
-        feed = RowFeed(hidden.labels, network.n_classes, settings.seed, settings.batch_size)
-        run_training(self.encoder_, feed, np.arange(len(network)), None, settings, self.watcher, loss=unsupervised_loss)
+        loader = RowLoader(hidden.labels, network.n_classes, settings.seed, settings.batch_size)
+        run_training(
+            self.encoder_, loader, np.arange(len(network)), None, settings, self.callbacks, loss=unsupervised_loss
+        )
         codes = self._codes(parts)
         self.logistic_ = Logistic(network.n_classes).fit(
             (codes[train], network.labels[train]), (codes[valid], network.labels[valid])
@@ -183,7 +186,7 @@ class AttrE2vec:
         return self.logistic_.predict_proba(self._codes(parts)[interactions])
 
     def _texts(self, network: TextualInteractionNetwork) -> np.ndarray:
-        return text_vectors(network.texts, self.settings, "mean", self.watcher.says)
+        return text_vectors(network.texts, self.settings, "mean", self.callbacks.on_message)
 
     def _parts(self, network: TextualInteractionNetwork) -> tuple[Tensor, Tensor]:
         """((interactions, 3, d): own vector, S_u, S_i; (interactions, 32): some of the interactions on its walks)."""
@@ -199,7 +202,7 @@ class AttrE2vec:
                 # One interaction of each walk; where a walk went nowhere, the interaction itself.
                 met = np.take_along_axis(walks, rng.integers(LENGTH, size=(*walks.shape[:2], 1)), axis=2)[:, :, 0]
                 pool[rows, side * WALKS : (side + 1) * WALKS] = np.where(met >= 0, met, rows[:, None])
-            self.watcher.says(f"Walking: {rows[-1] + 1:,} of {len(network):,}")
+            self.callbacks.on_message(f"Walking: {rows[-1] + 1:,} of {len(network):,}")
         return torch.from_numpy(parts), torch.from_numpy(pool)
 
     @torch.inference_mode()

@@ -22,7 +22,7 @@ from saft.settings import TEXT_ONLY
 
 class Bert(TextModel):
     def forward(self, batch: Batch) -> Output:
-        return self.answer(self.read(batch)[batch.targets])
+        return self.answer(self.read(batch)[batch.seed_rows])
 
 
 METHOD = Method(

@@ -17,19 +17,21 @@ layers of mean aggregation over *all* neighbours, each l2-normalised:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.errors import InputError
-from saft.learning.trainer import Watcher
+from saft.learning.callbacks import Callback
 from saft.methods._card import InteractionClassifier, Method
-from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_targets
+from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_seed_rows
 from saft.methods._gcn import FrozenText
 from saft.methods._line_graph import LineGraph
 from saft.model.base import Output, Sizes
 from saft.model.batch import Batch
-from saft.model.encoder import LanguageModel
+from saft.model.encoder import TextEncoder
 from saft.settings import Settings
 
 HIDDEN_UNITS = 128
@@ -44,20 +46,20 @@ def masked_max(values: Tensor, mask: Tensor) -> Tensor:
 
 
 class BertGraphSage(TextModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
-        super().__init__(language, settings, sizes, pooling)
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(encoder, settings, sizes, pooling)
         if settings.full_batch:
             raise InputError("BERT+GraphSAGE reads samples of neighbours: it has no full_batch.")
-        width = language.width
-        self.passes_on = (width,)
+        width = encoder.width
+        self.message_shape = (width,)
         self.pool = nn.Linear(width, width)
         self.join = nn.Linear(2 * width, width, bias=False)
 
     def forward(self, batch: Batch) -> Output:
         words = self.read(batch)
-        around = words if batch.remembered is None else torch.cat([words, batch.remembered])
-        pooled = masked_max(functional.relu(self.pool(around)), neighbours_of_targets(batch))
-        joined = functional.relu(self.join(torch.cat([words[batch.targets], pooled], dim=1)))
+        around = words if batch.cached is None else torch.cat([words, batch.cached])
+        pooled = masked_max(functional.relu(self.pool(around)), neighbours_of_seed_rows(batch))
+        joined = functional.relu(self.join(torch.cat([words[batch.seed_rows], pooled], dim=1)))
         return self.answer(joined, words.detach())
 
 
@@ -71,17 +73,17 @@ class GraphSage(nn.Module):
         self.second = nn.Linear(2 * HIDDEN_UNITS, HIDDEN_UNITS)
         self.head = nn.Linear(HIDDEN_UNITS, n_classes)
 
-    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+    def forward(self, x: Tensor, graph: LineGraph, seed_rows: Tensor) -> Tensor:
         x = self.norm(x)
         for layer in (self.first, self.second):
             x = functional.normalize(functional.relu(layer(torch.cat([x, graph.neighbour_means(x)], dim=1))), dim=1)
-        return self.head(x[targets])
+        return self.head(x[seed_rows])
 
 
-def build(settings: Settings, watcher: Watcher | None, mode: str, pooling: str) -> InteractionClassifier:
+def build(settings: Settings, callbacks: Iterable[Callback], mode: str, pooling: str) -> InteractionClassifier:
     if mode == "frozen":
-        return FrozenText(settings, watcher, pooling=pooling, net=GraphSage)
-    return FineTuned(settings, watcher, build=BertGraphSage, pooling=pooling)
+        return FrozenText(settings, callbacks, pooling=pooling, net=GraphSage)
+    return FineTuned(settings, callbacks, build=BertGraphSage, pooling=pooling)
 
 
 METHOD = Method(

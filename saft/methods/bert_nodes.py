@@ -22,7 +22,7 @@ from saft.methods._card import Method
 from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
 from saft.model.base import NodeTable, Output, Sizes
 from saft.model.batch import Batch
-from saft.model.encoder import NO_PLACE, LanguageModel
+from saft.model.encoder import NO_POSITION, TextEncoder
 from saft.settings import TEXT_ONLY, Settings
 
 
@@ -38,36 +38,36 @@ class NodePair(nn.Module):
         self.linear = nn.Linear(settings.node_dim, width)
 
     def forward(self, batch: Batch) -> Tensor:
-        users = self.users(batch.user_nodes.codes).index_select(0, batch.users[: batch.n_read])
-        items = self.items(batch.item_nodes.codes).index_select(0, batch.items[: batch.n_read])
+        users = self.users(batch.user_nodes.slots).index_select(0, batch.users[: batch.n_encoded])
+        items = self.items(batch.item_nodes.slots).index_select(0, batch.items[: batch.n_encoded])
         return self.linear(torch.stack([users, items], dim=1))
 
 
-def run_with(language: LanguageModel, number: int, states: Tensor, mask: Tensor, added: Tensor) -> Tensor:
+def run_with(encoder: TextEncoder, number: int, states: Tensor, mask: Tensor, added: Tensor) -> Tensor:
     """Layer ``number`` on [text; added]."""
     length, more = states.shape[1], added.shape[1]
-    places = torch.arange(length + more, device=states.device)
-    places[length:] = NO_PLACE
-    return language.run_layer(
-        number, torch.cat([states, added], dim=1), functional.pad(mask, (0, more), value=1), places
+    positions = torch.arange(length + more, device=states.device)
+    positions[length:] = NO_POSITION
+    return encoder.run_layer(
+        number, torch.cat([states, added], dim=1), functional.pad(mask, (0, more), value=1), positions
     )
 
 
 class BertNodes(TextModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
-        super().__init__(language, settings, sizes, pooling)
-        self.nodes = NodePair(language.width, settings, sizes)
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(encoder, settings, sizes, pooling)
+        self.nodes = NodePair(encoder.width, settings, sizes)
 
     def forward(self, batch: Batch) -> Output:
         sizes = [len(tokens) for tokens, _ in batch.texts]
         read = []
         for (tokens, mask), added in zip(batch.texts, torch.split(self.nodes(batch), sizes), strict=True):
-            states = self.language.embed(tokens, mask)
-            for number in range(self.language.n_layers):
-                states = run_with(self.language, number, states, mask, added)
+            states = self.encoder.embed(tokens, mask)
+            for number in range(self.encoder.n_layers):
+                states = run_with(self.encoder, number, states, mask, added)
                 states, added = states[:, : mask.shape[1]], states[:, mask.shape[1] :]
             read.append(states)
-        return self.answer(self.pooled(read, batch.texts)[batch.targets])
+        return self.answer(self.pooled(read, batch.texts)[batch.seed_rows])
 
 
 METHOD = Method(

@@ -47,19 +47,19 @@ class EagleNet(nn.Module):
         self.dropout = nn.Dropout(0.5)
         self.perceptron = Perceptron(width + narrow, width, n_classes)
 
-    def forward(self, x: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
+    def forward(self, x: Tensor, graph: LineGraph, seed_rows: Tensor) -> Tensor:
         hidden = spread(self.norm(functional.relu(self.first(x))), graph)
-        return self.perceptron(self.dropout(torch.cat([hidden, x], dim=1)), graph, targets)
+        return self.perceptron(self.dropout(torch.cat([hidden, x], dim=1)), graph, seed_rows)
 
 
 class Eagle(FeatureMethod):
     training: ClassVar[dict[str, Any]] = {
-        "epochs": 300, "patience": 30, "new_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
+        "epochs": 300, "patience": 30, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
         "loss": "cross_entropy",
     }  # fmt: skip
 
     def features(self, network: TextualInteractionNetwork) -> np.ndarray:
-        return text_vectors(network.texts, self.settings, "mean", self.watcher.says)
+        return text_vectors(network.texts, self.settings, "mean", self.callbacks.on_message)
 
     def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
         return EagleNet(width, network.n_classes)

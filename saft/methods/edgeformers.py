@@ -24,26 +24,26 @@ from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
 from saft.methods.bert_nodes import NodePair, run_with
 from saft.model.base import Output, Sizes
 from saft.model.batch import Batch
-from saft.model.encoder import LanguageModel
+from saft.model.encoder import TextEncoder
 from saft.settings import TEXT_ONLY, Settings
 
 
 class Edgeformers(TextModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
-        super().__init__(language, settings, sizes, pooling)
-        if language.n_layers < 2:
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(encoder, settings, sizes, pooling)
+        if encoder.n_layers < 2:
             raise InputError("Edgeformers need at least 2 layers of the encoder: layers=2 or more.")
-        self.nodes = NodePair(language.width, settings, sizes)
+        self.nodes = NodePair(encoder.width, settings, sizes)
 
     def forward(self, batch: Batch) -> Output:
         sizes = [len(tokens) for tokens, _ in batch.texts]
         read = []
         for (tokens, mask), added in zip(batch.texts, torch.split(self.nodes(batch), sizes), strict=True):
-            states = self.language.run_layer(0, self.language.embed(tokens, mask), mask)
-            for number in range(1, self.language.n_layers):
-                states = run_with(self.language, number, states, mask, added)[:, : mask.shape[1]]
+            states = self.encoder.run_layer(0, self.encoder.embed(tokens, mask), mask)
+            for number in range(1, self.encoder.n_layers):
+                states = run_with(self.encoder, number, states, mask, added)[:, : mask.shape[1]]
             read.append(states)
-        return self.answer(self.pooled(read, batch.texts)[batch.targets])
+        return self.answer(self.pooled(read, batch.texts)[batch.seed_rows])
 
 
 METHOD = Method(

@@ -19,6 +19,7 @@ its item. All parts of a level are scored, as there are at most 1,024; the origi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,7 +31,7 @@ from torch.nn import functional
 
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.trainer import Watcher
+from saft.learning.callbacks import Callback
 from saft.methods._card import Method
 from saft.methods._features import FeatureMethod
 from saft.methods._fine_tuned import count_parameters, run_training
@@ -39,7 +40,7 @@ from saft.methods._text_vectors import encode
 from saft.methods.tfidf import learn_words
 from saft.model.base import InteractionModel, Output, Sizes, masked_mean
 from saft.model.batch import Batch
-from saft.model.encoder import LanguageModel
+from saft.model.encoder import TextEncoder
 from saft.settings import TEXT_ONLY, Settings
 
 MOST_LEVELS, LEAF = 10, 16  # at most 1,024 parts of about 16 nodes
@@ -88,19 +89,19 @@ def _upper_half(vectors: csr_array, rng: np.random.Generator) -> np.ndarray:
 class PartFinder(InteractionModel):
     """Scores of all parts of users, then of items."""
 
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, parts: int) -> None:
-        super().__init__(language, settings, sizes)
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, parts: int) -> None:
+        super().__init__(encoder, settings, sizes)
         self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(language.width, parts)
+        self.head = nn.Linear(encoder.width, parts)
 
     def forward(self, batch: Batch) -> Output:
-        words = torch.cat([masked_mean(self.language(*chunk), chunk[1]) for chunk in batch.texts])[batch.targets]
+        words = torch.cat([masked_mean(self.encoder(*chunk), chunk[1]) for chunk in batch.texts])[batch.seed_rows]
         return Output(self.head(self.dropout(words)), words)
 
 
 def squared_hinge(output: Output, batch: Batch) -> Tensor:
     """``answers`` (batch, 2) are the parts of user and item, the latter counted on behind those of users."""
-    own = torch.zeros_like(output.logits).scatter(1, batch.answers, 1.0)
+    own = torch.zeros_like(output.logits).scatter(1, batch.targets, 1.0)
     missed = (functional.relu(1 - output.logits).square() * own).sum() / own.sum()
     mistaken = (functional.relu(1 + output.logits).square() * (1 - own)).sum() / (1 - own).sum().clamp(min=1)
     return missed + mistaken
@@ -109,15 +110,15 @@ def squared_hinge(output: Output, batch: Batch) -> Tensor:
 class Giant(FeatureMethod):
     training: ClassVar[dict[str, Any]] = GRAPH_TRAINING
 
-    def __init__(self, settings: Settings, watcher: Watcher | None, graph: str = "bipartite") -> None:
-        super().__init__(settings, watcher)
+    def __init__(self, settings: Settings, callbacks: Iterable[Callback], graph: str = "bipartite") -> None:
+        super().__init__(settings, callbacks)
         self.kind = GRAPHS[graph]
 
     def learn(self, network: TextualInteractionNetwork, train: np.ndarray) -> None:
         """Fine-tune the encoder, level by level."""
         settings = self.settings.changed(epochs=1)
         network = network.showing(np.empty(0, np.int64))
-        self.watcher.says("Dividing users and items by their words")
+        self.callbacks.on_message("Dividing users and items by their words")
         words, rng = learn_words(network.texts).transform(network.texts.to_list()), np.random.default_rng(settings.seed)
         sides = ((network.users, network.n_users), (network.items, network.n_items))
         trees = [halve(describe(words, nodes, count), levels_for(count), rng) for nodes, count in sides]
@@ -127,28 +128,29 @@ class Giant(FeatureMethod):
             cuts = [depth - max(round(depth * share), 1) for depth in depths]
             parts = [tree >> cut for tree, cut in zip(trees, cuts, strict=True)]
             sizes = [1 << (depth - cut) for depth, cut in zip(depths, cuts, strict=True)]
-            answers = np.stack([parts[0][network.users], parts[1][network.items] + sizes[0]], axis=1)
-            before = self.assembly = self._train_level(network, settings, answers, sum(sizes), before)
+            targets = np.stack([parts[0][network.users], parts[1][network.items] + sizes[0]], axis=1)
+            before = self.assembly = self._train_level(network, settings, targets, sum(sizes), before)
 
     def _train_level(
         self,
         network: TextualInteractionNetwork,
         settings: Settings,
-        answers: np.ndarray,
+        targets: np.ndarray,
         parts: int,
         before: Assembly | None,
     ) -> Assembly:
         assembly = Assembly.fresh(settings, network, partial(PartFinder, parts=parts))
         if before is not None:  # go on with its encoder
-            assembly.model.language.load_state_dict(before.model.language.state_dict())
-        feed = assembly.feed()
-        feed.answers = answers
-        run_training(assembly.model, feed, np.arange(len(network)), None, settings, self.watcher, loss=squared_hinge)
+            assembly.model.encoder.load_state_dict(before.model.encoder.state_dict())
+        loader = assembly.loader(targets=targets)
+        run_training(
+            assembly.model, loader, np.arange(len(network)), None, settings, self.callbacks, loss=squared_hinge
+        )
         return assembly
 
     def features(self, network: TextualInteractionNetwork) -> np.ndarray:
-        tokens = self.assembly.feed(network).inputs.tokens
-        return encode(self.assembly.model.language.train(False), tokens, "mean", self.watcher.says)
+        tokens = self.assembly.loader(network).features.tokens
+        return encode(self.assembly.model.encoder.train(False), tokens, "mean", self.callbacks.on_message)
 
     def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
         return self.kind(width, network.n_classes)

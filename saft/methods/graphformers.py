@@ -24,11 +24,11 @@ from torch import Tensor, nn
 
 from saft.errors import InputError
 from saft.methods._card import Method
-from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_targets
+from saft.methods._fine_tuned import POOLING, SAMPLES_ONLY, FineTuned, TextModel, neighbours_of_seed_rows
 from saft.methods.bert_nodes import run_with
 from saft.model.base import Output, Sizes
 from saft.model.batch import Batch
-from saft.model.encoder import LanguageModel
+from saft.model.encoder import TextEncoder
 from saft.settings import Settings
 
 
@@ -57,26 +57,29 @@ class GraphAggregation(nn.Module):
 
 
 class GraphFormers(TextModel):
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
-        super().__init__(language, settings, sizes, pooling)
-        if language.n_layers < 2 or settings.full_batch:
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
+        super().__init__(encoder, settings, sizes, pooling)
+        if encoder.n_layers < 2 or settings.full_batch:
             raise InputError("GraphFormers need at least 2 layers of the encoder, and have no full_batch.")
-        self.passes_on = (language.n_layers - 1, language.width)  # what stands for it before every layer but the first
-        self.aggregation = GraphAggregation(language.width, language.model.config.num_attention_heads)
+        self.message_shape = (
+            encoder.n_layers - 1,
+            encoder.width,
+        )  # what stands for it before every layer but the first
+        self.aggregation = GraphAggregation(encoder.width, encoder.model.config.num_attention_heads)
 
     def forward(self, batch: Batch) -> Output:
-        mask = neighbours_of_targets(batch)
-        first = [self.language.run_layer(0, self.language.embed(*chunk), chunk[1]) for chunk in batch.texts]
+        mask = neighbours_of_seed_rows(batch)
+        first = [self.encoder.run_layer(0, self.encoder.embed(*chunk), chunk[1]) for chunk in batch.texts]
         own = None
-        if batch.remembered is None:
+        if batch.cached is None:
             own = around = self._alone(batch, first)
         else:
             # A target passes on what it is without neighbours. Training and reading ask for it; predicting seldom does.
             with torch.no_grad():
-                if self.training or batch.for_memory or not mask.any():
+                if self.training or batch.for_cache or not mask.any():
                     own = self._alone(batch, first)
-            nothing = batch.remembered.new_zeros(batch.n_read, *self.passes_on)
-            around = torch.cat([nothing if own is None else own, batch.remembered])
+            nothing = batch.cached.new_zeros(batch.n_encoded, *self.message_shape)
+            around = torch.cat([nothing if own is None else own, batch.cached])
         words = self._centres(batch, first, around, mask)
         return self.answer(words, None if own is None else own.detach())
 
@@ -87,9 +90,9 @@ class GraphFormers(TextModel):
             texts: token states behind the first layer, chunk by chunk.
         """
         before = [self.pooled(texts, batch.texts)]
-        for number in range(1, self.language.n_layers - 1):
+        for number in range(1, self.encoder.n_layers - 1):
             texts = [
-                self.language.run_layer(number, states, mask)
+                self.encoder.run_layer(number, states, mask)
                 for states, (_, mask) in zip(texts, batch.texts, strict=True)
             ]
             before.append(self.pooled(texts, batch.texts))
@@ -97,20 +100,20 @@ class GraphFormers(TextModel):
 
     def _centres(self, batch: Batch, texts: list[Tensor], around: Tensor, mask: Tensor) -> Tensor:
         """(targets, width) c of the last layer, of targets that hear their neighbours; ``texts`` as above."""
-        order = torch.argsort(batch.targets)  # as their texts stand in the chunks
+        order = torch.argsort(batch.seed_rows)  # as their texts stand in the chunks
         mask = mask[order]
-        chosen = torch.zeros(batch.n_read, dtype=torch.bool, device=mask.device).index_fill(0, batch.targets, True)
+        chosen = torch.zeros(batch.n_encoded, dtype=torch.bool, device=mask.device).index_fill(0, batch.seed_rows, True)
         parts = torch.split(chosen, [len(states) for states in texts])
         kept = [number for number, part in enumerate(parts) if part.any()]
         chunks = [
             (tokens[parts[number]], mask[parts[number]]) for number in kept for tokens, mask in [batch.texts[number]]
         ]
         texts = [texts[number].index_select(0, parts[number].nonzero()[:, 0]) for number in kept]
-        for number in range(1, self.language.n_layers):
+        for number in range(1, self.encoder.n_layers):
             heard = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
             stations = torch.split(heard[:, None], [len(states) for states in texts])
             texts = [
-                run_with(self.language, number, states, chunk[1], station)[:, : states.shape[1]]
+                run_with(self.encoder, number, states, chunk[1], station)[:, : states.shape[1]]
                 for states, chunk, station in zip(texts, chunks, stations, strict=True)
             ]
         return self.pooled(texts, chunks)[torch.argsort(order)]

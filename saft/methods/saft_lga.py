@@ -21,5 +21,5 @@ METHOD = Method(
     title="SAFT (LGA), as printed",
     paper="the SAFT paper",
     build=partial(FineTuned, build=SaftModel),
-    settings=AS_PRINTED | {"messages": "lga", "neighbours": 1, "together": 4},
+    settings=AS_PRINTED | {"messages": "lga", "neighbours": 1, "group_size": 4},
 )

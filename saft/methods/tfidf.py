@@ -11,6 +11,7 @@ zero is chosen on the validation rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
-from saft.learning.trainer import Watcher
+from saft.learning.callbacks import Callback
 from saft.methods._card import Method
 from saft.methods._logistic import Logistic
 from saft.settings import Settings
@@ -39,7 +40,7 @@ def learn_words(texts: pl.Series) -> Any:
 
 
 class TfIdf:
-    def __init__(self, settings: Settings, watcher: Watcher | None) -> None:
+    def __init__(self, settings: Settings, callbacks: Iterable[Callback]) -> None:
         self.settings = settings
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:

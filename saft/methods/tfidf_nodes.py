@@ -35,8 +35,8 @@ class WordsAndNodes(nn.Module):
         self.of_words = nn.Parameter(torch.zeros(n_words, network.n_classes))
         self.of_nodes = nn.Linear(2 * settings.node_dim, network.n_classes)
 
-    def forward(self, words: Tensor, graph: LineGraph, targets: Tensor) -> Tensor:
-        users, items = graph.users[targets], graph.items[targets]
+    def forward(self, words: Tensor, graph: LineGraph, seed_rows: Tensor) -> Tensor:
+        users, items = graph.users[seed_rows], graph.items[seed_rows]
         nodes = torch.cat(
             [
                 self.users(torch.where(users < self.n_users, users + 1, 0)),
@@ -44,7 +44,7 @@ class WordsAndNodes(nn.Module):
             ],
             dim=1,
         )
-        return torch.sparse.mm(words, self.of_words)[targets] + self.of_nodes(nodes)
+        return torch.sparse.mm(words, self.of_words)[seed_rows] + self.of_nodes(nodes)
 
 
 class TfIdfNodes(FeatureMethod):

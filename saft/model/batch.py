@@ -1,4 +1,4 @@
-"""Batch: what the model is shown at once, as tensors."""
+"""Batch: the tensors that a model is given at once."""
 
 from __future__ import annotations
 
@@ -12,43 +12,44 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Nodes:
-    """The users (or items) of a batch, each once."""
+    """The distinct users (or items) of a batch."""
 
-    codes: Tensor  # (nodes,) place in the table of trained vectors; 0 for those that training never saw
-    vectors: Tensor  # (nodes, attributes and Gaussian numbers)
+    slots: Tensor  # (nodes,) row in the table of trained vectors; 0 for nodes that training did not see
+    vectors: Tensor  # (nodes, ·) attributes and fixed numbers
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.slots)
 
     def to(self, device: torch.device) -> Nodes:
-        return Nodes(self.codes.to(device), self.vectors.to(device))
+        return Nodes(self.slots.to(device), self.vectors.to(device))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Interactions that are read, then interactions that are only remembered; which of the first are targets.
+    """Interactions whose texts are encoded, then neighbours whose message states come from the cache.
 
-    Read interactions stand in the order of their texts, chunk after chunk. Every chunk is as wide as its longest text.
+    The seed rows, those to predict, are among the encoded ones. Encoded interactions stand in the order of their
+    texts, chunk after chunk; every chunk is as wide as its longest text.
     """
 
-    texts: list[tuple[Tensor, Tensor]]  # (tokens, mask) of each chunk; states of tokens where layers are frozen
-    users: Tensor  # (read + remembered,) into user_nodes
-    items: Tensor  # (read + remembered,) into item_nodes
+    texts: list[tuple[Tensor, Tensor]]  # (tokens, mask) of each chunk; token states where layers are frozen
+    users: Tensor  # (encoded + cached,) index into user_nodes
+    items: Tensor  # (encoded + cached,) index into item_nodes
     user_nodes: Nodes
     item_nodes: Nodes
-    structure: dict[str, Tensor]  # role → (read, dim)
-    targets: Tensor  # (targets,) among the read ones
-    answers: Tensor  # (targets,) their labels; HIDDEN where unknown. Never shown to the model, only to the loss
-    labels: Tensor | None = None  # (read + remembered,) visible label, or the number of classes for none
-    hints: Tensor | None = None  # (read, ·) what known labels around it say, then what its phrases say
-    remembered: Tensor | None = None  # (remembered, layers, 2, width) what they passed on as user and as item token
-    speaks: dict[str, Tensor] = field(default_factory=dict)  # side → (read + remembered,) in the sample of its node
-    rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of the read ones in the network
-    for_memory: bool = False  # what they pass on is wanted also where they are only predicted
+    structure: dict[str, Tensor]  # role → (encoded, dim)
+    seed_rows: Tensor  # (seeds,) positions among the encoded interactions
+    targets: Tensor  # (seeds,) their labels, HIDDEN where unknown; for the loss, the model does not read them
+    labels: Tensor | None = None  # (encoded + cached,) visible label, or the number of classes for none
+    side_features: Tensor | None = None  # (encoded, ·) known labels around the interaction, then n-gram log-odds
+    cached: Tensor | None = None  # (cached, layers, 2, width) message states: user token and item token
+    is_source: dict[str, Tensor] = field(default_factory=dict)  # side → (encoded + cached,) in the sample of its node
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # (encoded,) numbers in the network
+    for_cache: bool = False  # message states are needed although the model only predicts
 
     @property
-    def n_read(self) -> int:
-        return self.rows.shape[0]  # not len: a size that may change is to stay one when the model is exported
+    def n_encoded(self) -> int:
+        return self.rows.shape[0]  # not len: the exporter has to see a size that may change
 
     def to(self, device: torch.device) -> Self:
         """The same on another device."""
@@ -63,3 +64,48 @@ class Batch:
             return value.to(device) if isinstance(value, Tensor | Nodes) else value
 
         return replace(self, **{entry.name: moved(getattr(self, entry.name)) for entry in fields(self)})
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """What the model reads, by name, for a runtime that takes flat inputs. The texts have to be one chunk."""
+        [(tokens, mask)] = self.texts
+        found: dict[str, Tensor | None] = {
+            "tokens": tokens,
+            "mask": mask,
+            "users": self.users,
+            "items": self.items,
+            "user_slots": self.user_nodes.slots,
+            "user_vectors": self.user_nodes.vectors,
+            "item_slots": self.item_nodes.slots,
+            "item_vectors": self.item_nodes.vectors,
+            "seed_rows": self.seed_rows,
+            "labels": self.labels,
+            "side_features": self.side_features,
+            "cached": self.cached,
+            **{f"is_source.{side}": which for side, which in self.is_source.items()},
+            **{f"structure.{role}": vectors for role, vectors in self.structure.items()},
+        }
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+    @classmethod
+    def from_tensors(cls, given: dict[str, Tensor]) -> Self:
+        """The inverse of :meth:`to_tensors`, without targets."""
+
+        def group(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): given[name] for name in given if name.startswith(prefix)}
+
+        tokens = given["tokens"]
+        return cls(
+            texts=[(tokens, given["mask"])],
+            users=given["users"],
+            items=given["items"],
+            user_nodes=Nodes(given["user_slots"], given["user_vectors"]),
+            item_nodes=Nodes(given["item_slots"], given["item_vectors"]),
+            structure=group("structure."),
+            seed_rows=given["seed_rows"],
+            targets=given["seed_rows"],  # not read by the model
+            labels=given.get("labels"),
+            side_features=given.get("side_features"),
+            cached=given.get("cached"),
+            is_source=group("is_source."),
+            rows=tokens,  # type: ignore[arg-type]  # only its length is used
+        )

@@ -27,10 +27,10 @@ from torch import Tensor, nn
 from saft.errors import InputError
 from saft.features.backbones import open_backbone
 
-NO_PLACE = -1  # position of an added token
+NO_POSITION = -1  # position of an added token
 
 
-class LanguageModel(nn.Module):
+class TextEncoder(nn.Module):
     """An encoder, perhaps cut to its first layers.
 
     Attributes:
@@ -63,7 +63,7 @@ class LanguageModel(nn.Module):
             family.layers(model)[frozen:].requires_grad_(True)
 
     @classmethod
-    def load(cls, name: str, layers: int | None = None, frozen: int = 0) -> LanguageModel:
+    def load(cls, name: str, layers: int | None = None, frozen: int = 0) -> TextEncoder:
         """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones, ``frozen`` freezes some."""
         from transformers import AutoModel
         from transformers.utils import logging
@@ -112,8 +112,8 @@ class LanguageModel(nn.Module):
         number: int,
         states: Tensor,
         mask: Tensor,
-        places: Tensor | None = None,
-        levels: Tensor | None = None,
+        positions: Tensor | None = None,
+        attention_levels: Tensor | None = None,
         wanted: int | None = None,
     ) -> Tensor:
         """Layer ``number`` on these states; 0 is the first that is not frozen.
@@ -125,9 +125,14 @@ class LanguageModel(nn.Module):
             levels: (length,) a token sees those of its own level and below; None means that all see all.
             wanted: how many of the first tokens are of use after the layer; the others are only seen by these.
         """
-        if places is None:
-            places = torch.arange(states.shape[1], device=states.device)
-        sight = _Sight(mask, places, None if levels is None else levels[None] <= levels[:, None], wanted)
+        if positions is None:
+            positions = torch.arange(states.shape[1], device=states.device)
+        sight = _Sight(
+            mask,
+            positions,
+            None if attention_levels is None else attention_levels[None] <= attention_levels[:, None],
+            wanted,
+        )
         after = self.family.run(self.model, self.frozen + number, states, sight, last=number == self.n_layers - 1)
         return after[:, :wanted]
 
@@ -145,14 +150,14 @@ class _Sight:
     of the first are wanted after the layer (None: all)."""
 
     mask: Tensor  # (texts, length)
-    places: Tensor  # (length,)
+    positions: Tensor  # (length,)
     allowed: Tensor | None  # (length, length)
     wanted: int | None
 
     def pairs(self) -> Tensor:
         """(texts, length, length) booleans."""
         there = self.mask.bool()[:, None, :]
-        return there.expand(-1, len(self.places), -1) if self.allowed is None else there & self.allowed
+        return there.expand(-1, len(self.positions), -1) if self.allowed is None else there & self.allowed
 
 
 class _Family:
@@ -197,7 +202,7 @@ class _MPNet(_Family):
     def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
         encoder = model.encoder
         buckets = encoder.relative_position_bucket(
-            -_distances(sight.places), num_buckets=model.config.relative_attention_num_buckets
+            -_distances(sight.positions), num_buckets=model.config.relative_attention_num_buckets
         )
         bias = encoder.relative_attention_bias(buckets).permute(2, 0, 1)[None]
         bias = bias.expand(len(states), -1, -1, -1).contiguous()
@@ -215,12 +220,12 @@ class _Deberta(_Family):
         result = encoder.layer[number](
             states,
             encoder.get_attention_mask(sight.mask if sight.allowed is None else sight.pairs()),
-            relative_pos=self._relative(encoder, _distances(sight.places)),
+            relative_pos=self._relative(encoder, _distances(sight.positions)),
             rel_embeddings=encoder.get_rel_embedding(),
         )[0]
         if number == 0 and encoder.conv is not None:
             # A convolution along the text: added tokens stand nowhere in it, and must not reach it through the side.
-            text = (sight.places != NO_PLACE).nonzero().squeeze(1)
+            text = (sight.positions != NO_POSITION).nonzero().squeeze(1)
             mixed = encoder.conv(states[:, text], result[:, text], sight.mask[:, text])
             result = result.index_copy(1, text, mixed)
         return result
@@ -246,16 +251,16 @@ class _ModernBert(_Family):
         layer = model.layers[number]
         visible = sight.pairs()[:, None]
         if layer.attention_type == "sliding_attention":
-            visible = visible & (_distances(sight.places).abs() <= model.config.sliding_window)
-        rotary = model.rotary_emb(states, sight.places.clamp(min=0)[None], layer.attention_type)
+            visible = visible & (_distances(sight.positions).abs() <= model.config.sliding_window)
+        rotary = model.rotary_emb(states, sight.positions.clamp(min=0)[None], layer.attention_type)
         states = layer(states, attention_mask=_as_the_encoder_wants(model, visible, states), position_embeddings=rotary)
         return model.final_norm(states) if last else states
 
 
-def _distances(places: Tensor) -> Tensor:
+def _distances(positions: Tensor) -> Tensor:
     """(length, length) place of the query minus place of the key; 0 where one of them has none."""
-    added = places == NO_PLACE
-    return (places[:, None] - places[None]).masked_fill(added[:, None] | added[None], 0)
+    added = positions == NO_POSITION
+    return (positions[:, None] - positions[None]).masked_fill(added[:, None] | added[None], 0)
 
 
 def _attention_mask(model: Any, states: Tensor, sight: _Sight) -> Any:

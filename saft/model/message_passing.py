@@ -1,10 +1,10 @@
-"""Messages between interactions that share a user (or an item): line graph attention and gated attention, side by side.
+"""Message passing between interactions that share a user (or an item): line graph attention and gated attention.
 
 Both apply P = E diag(d + 1)⁻¹ Eᵀ, where E says which node each interaction belongs to: a scatter-sum to the nodes, a
 division and a gather back. P itself, with its Σ d² entries, is never built; time and memory are linear in interactions.
 
-(Gathers are ``index_select``: the gradient of plain indexing adds up from several threads at once, in an order that no
-seed decides.)
+(Gathers are ``index_select``: the gradient of plain indexing is summed by several threads, in an order that no seed
+determines.)
 
 Input to both: u⁰ of every interaction, the token of its user (or item). Output: û = LayerNorm(Linear(u^R)).
 """
@@ -15,27 +15,30 @@ from torch.nn import functional
 
 
 def propagate(
-    states: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+    states: Tensor, nodes: Tensor, n_nodes: int, is_source: Tensor | None = None, n_receivers: int | None = None
 ) -> Tensor:
     """P times the states: for each interaction, the sum over all interactions of its node, divided by d + 1.
 
     Args:
         states: (interactions, width).
         nodes: (interactions,) node of each interaction, from 0 to n_nodes − 1.
-        speaks: (interactions,) which of them are in the sample of their node. The others hear the sample and
-            themselves, and are heard by nobody else: an answer must not depend on who else is asked about.
-        asked: how many of the first interactions are to hear; None means all.
+        is_source: (interactions,) which of them are in the sample of their node; None means all. An interaction that
+            is not receives the sample and itself, and sends nothing: a prediction must not depend on which other rows
+            are predicted.
+        n_receivers: only the first so many interactions receive; None means all.
     """
-    hearing = nodes[:asked]
-    if speaks is None:
+    receiving = nodes[:n_receivers]
+    if is_source is None:
         sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states)
         degrees = torch.bincount(nodes, minlength=n_nodes).to(states.dtype)
-        return (sums / (degrees + 1)[:, None]).index_select(0, hearing)
-    heard = speaks.to(states.dtype)[:, None]
-    sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states * heard)
-    degrees = states.new_zeros(n_nodes, 1).index_add(0, nodes, heard)
-    only_itself = (1 - heard)[:asked]
-    return (sums.index_select(0, hearing) + only_itself * states[:asked]) / (degrees[hearing] + only_itself + 1)
+        return (sums / (degrees + 1)[:, None]).index_select(0, receiving)
+    sends = is_source.to(states.dtype)[:, None]
+    sums = states.new_zeros(n_nodes, states.shape[1]).index_add(0, nodes, states * sends)
+    degrees = states.new_zeros(n_nodes, 1).index_add(0, nodes, sends)
+    only_itself = (1 - sends)[:n_receivers]
+    return (sums.index_select(0, receiving) + only_itself * states[:n_receivers]) / (
+        degrees[receiving] + only_itself + 1
+    )
 
 
 class LineGraphAttention(nn.Module):
@@ -45,7 +48,7 @@ class LineGraphAttention(nn.Module):
         width: of the tokens.
         rounds: R.
         delta: δ, how much of u⁰ is added back in each round.
-        identity: begin with what was heard as it is, not with a random mixture of it.
+        identity: the output map starts as the identity instead of a random map.
     """
 
     def __init__(self, width: int, rounds: int = 2, delta: float = 1.0, identity: bool = False) -> None:
@@ -55,16 +58,18 @@ class LineGraphAttention(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(
-        self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+        self,
+        start: Tensor,
+        nodes: Tensor,
+        n_nodes: int,
+        is_source: Tensor | None = None,
+        n_receivers: int | None = None,
     ) -> Tensor:
-        """(asked, width) of the first ``asked`` interactions (all, if None is given).
-
-        From u⁰, (interactions, width), the node of each and, see above, who speaks.
-        """
+        """(receivers, width) from u⁰, (interactions, width), and the node of each; the rest as in ``propagate``."""
         state = start
-        for wanted in _wanted(self.rounds, asked):
-            state = propagate(state, nodes, n_nodes, speaks, wanted) + self.delta * start[:wanted]
-        return self.norm(self.out(state[:asked]))
+        for wanted in _wanted(self.rounds, n_receivers):
+            state = propagate(state, nodes, n_nodes, is_source, wanted) + self.delta * start[:wanted]
+        return self.norm(self.out(state[:n_receivers]))
 
 
 class GatedAttentionUnit(nn.Module):
@@ -83,20 +88,25 @@ class GatedAttentionUnit(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(
-        self, start: Tensor, nodes: Tensor, n_nodes: int, speaks: Tensor | None = None, asked: int | None = None
+        self,
+        start: Tensor,
+        nodes: Tensor,
+        n_nodes: int,
+        is_source: Tensor | None = None,
+        n_receivers: int | None = None,
     ) -> Tensor:
         """As above."""
         gate, shift = functional.silu(self.gate(start)), functional.silu(self.shift(start))
         state = start
-        for wanted in _wanted(self.rounds, asked):
-            heard = propagate(state, nodes, n_nodes, speaks, wanted)
-            state = self.mix(gate[:wanted] * (heard + self.delta * shift[:wanted]))
-        return self.norm(self.out(state[:asked]))
+        for wanted in _wanted(self.rounds, n_receivers):
+            received = propagate(state, nodes, n_nodes, is_source, wanted)
+            state = self.mix(gate[:wanted] * (received + self.delta * shift[:wanted]))
+        return self.norm(self.out(state[:n_receivers]))
 
 
-def _wanted(rounds: int, asked: int | None) -> list[int | None]:
-    """How many interactions each round is for: all, and in the last one those that are asked."""
-    return [None] * (rounds - 1) + [asked] * min(rounds, 1)
+def _wanted(rounds: int, n_receivers: int | None) -> list[int | None]:
+    """How many interactions receive in each round: all, and in the last one those whose output is used."""
+    return [None] * (rounds - 1) + [n_receivers] * min(rounds, 1)
 
 
 def _out(width: int, identity: bool) -> nn.Linear:

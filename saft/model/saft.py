@@ -10,16 +10,16 @@ the tokens of its user, its item, its distance and its centrality embedding stan
 
 Linear₀ starts at zero, so that training starts from the pretrained encoder and not from a random map.
 
-Under residual fusion the text does not look at what is added, and user and item tokens do not look at the proxy. So the
-text is read exactly as the pretrained encoder reads it, and what an interaction passes on to its neighbours depends on
-nothing but itself: it can be remembered, and no label can travel in it.
+Under residual fusion the text tokens do not attend to the added ones, and user and item tokens do not attend to the
+proxy. So the text states are those of the encoder alone, and the message state of an interaction depends on nothing but
+itself: it can be cached, and it contains no label.
 
-What an interaction passes on is ũ (and ĩ) plus the mean of its text, so that neighbours' words are heard from the
-start: before training has taught it to, the token of a user says little of them (``text_messages``).
+The message state is ũ (and ĩ) plus the mean of the text states (``text_messages``), so that messages carry text from
+the first step on; the user token alone contains little of it before training.
 
-Label-aware messages: the visible label of an interaction is added to what it passes on, and what all visible labels
-around an interaction say is one more token for the proxy and one more input to the head. So is what its phrases say.
-The head starts from the best answer that these hints give alone; words and messages add to it.
+Label-aware messages: the visible label of a neighbour is added to its message state. The known labels around an
+interaction and its n-gram log-odds, together the side features, are one more token that only the proxy attends to, and
+one more input of the head. The head starts from the best prediction that side features give alone.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from saft.errors import InputError
 from saft.features.known_labels import KnownLabels
 from saft.model.base import InteractionModel, NodeTable, Output, Sizes, means
 from saft.model.batch import Batch, Nodes
-from saft.model.encoder import NO_PLACE, LanguageModel
+from saft.model.encoder import NO_POSITION, TextEncoder
 from saft.model.message_passing import GatedAttentionUnit, LineGraphAttention
+from saft.model.readout import READOUTS, LayerOutput
 from saft.settings import Settings
 
-TEXT, ADDED, PROXY = 0, 1, 2  # a token sees its own level and those below
+TEXT, ADDED, PROXY = 0, 1, 2  # attention levels: a token attends to its own level and those below
 
 
 class NodeTokens(nn.Module):
-    """Linear(X) for the users (or items) of a batch. X: given numbers, and a trained vector per node if wished."""
+    """Linear(X) for the users (or items) of a batch. X: given numbers, perhaps with a trained vector per node."""
 
     def __init__(self, width: int, given: int, table: NodeTable | None, normalise: bool) -> None:
         super().__init__()
@@ -49,10 +50,10 @@ class NodeTokens(nn.Module):
         self.norm = nn.LayerNorm(width) if normalise else nn.Identity()
 
     def forward(self, nodes: Nodes) -> Tensor:
-        known = nodes.vectors
+        vectors = nodes.vectors
         if self.table is not None:
-            known = torch.cat([known, self.table(nodes.codes)], dim=1)
-        return self.norm(self.linear(known))
+            vectors = torch.cat([vectors, self.table(nodes.slots)], dim=1)
+        return self.norm(self.linear(vectors))
 
 
 class SaftLayer(nn.Module):
@@ -79,54 +80,56 @@ class SaftLayer(nn.Module):
         starts: dict[str, Tensor],
         nodes: dict[str, tuple[Tensor, int, Tensor | None]],
     ) -> Tensor:
-        """(read, width) the new proxies.
+        """(encoded, width) the new proxies.
 
         Args:
-            proxy: (read, width) p̃.
-            added: (read, added, width) the tokens beside the text, before the layer.
-            starts: side → (read + remembered, width) u⁰.
-            nodes: side → (node of each of them, number of nodes, which of them speak).
+            proxy: (encoded, width) p̃.
+            added: (encoded, added, width) the tokens beside the text, before the layer.
+            starts: side → (encoded + cached, width) u⁰.
+            nodes: side → (node of each of them, number of nodes, which of them are sources).
         """
-        heard = [layer(starts[side], *nodes[side], asked=proxy.shape[0]) for side, layer in self.messages.items()]
+        received = [
+            layer(starts[side], *nodes[side], n_receivers=proxy.shape[0]) for side, layer in self.messages.items()
+        ]
         if self.out is None:
-            return functional.relu(self.update(torch.cat([proxy, *heard], dim=1)))
-        mixed = self.update(torch.cat([proxy, *heard, added.flatten(1)], dim=1))
+            return functional.relu(self.update(torch.cat([proxy, *received], dim=1)))
+        mixed = self.update(torch.cat([proxy, *received, added.flatten(1)], dim=1))
         return proxy + self.out(functional.gelu(mixed))
 
 
 class SaftModel(InteractionModel):
-    """Batch → logits of its targets."""
+    """Batch → logits of its seed rows."""
 
-    def __init__(self, language: LanguageModel, settings: Settings, sizes: Sizes) -> None:
-        super().__init__(language, settings, sizes)
-        width = language.width
+    def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes) -> None:
+        super().__init__(encoder, settings, sizes)
+        width = encoder.width
         self.fused = settings.fusion != "none"
-        hints = self.hints = sizes.clues + (KnownLabels.width(sizes.n_classes) if settings.labels else 0)
+        labels = KnownLabels.width(sizes.n_classes) if settings.labels else 0
+        self.n_side_features = labels + sizes.ngram_columns
         if self.fused:
-            if language.n_layers < 2:
+            if encoder.n_layers < 2:
                 raise InputError(
                     "Fusing words and graph needs at least 2 layers of the encoder that are not frozen. "
                     "Use more layers, or freeze fewer of them."
                 )
-            self._make_tokens(width, sizes, hints)
-            added = 2 + len(self.structure_tokens) + bool(hints)
-            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(language.n_layers - 1))
-        if settings.hears_neighbours:
-            self.passes_on = (language.n_layers - 1, 2, width)  # ũ and ĩ of every layer
-        if settings.readout == "gated" and self.fused:
-            self.readout_gate = nn.Linear(2 * width, width)
-        wide = 2 * width if settings.readout == "concat" and self.fused else width
+            self._make_tokens(width, sizes)
+            added = 2 + len(self.structure_tokens) + bool(self.n_side_features)
+            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(encoder.n_layers - 1))
+            self.readout = READOUTS[settings.readout](width)
+        if settings.passes_messages:
+            self.message_shape = (encoder.n_layers - 1, 2, width)  # ũ and ĩ of every layer
         self.dropout = nn.Dropout(settings.dropout)
-        self.head = nn.Linear(wide + hints, sizes.n_classes)
+        wide = self.readout.width if self.fused else width
+        self.head = nn.Linear(wide + self.n_side_features, sizes.n_classes)
 
-    def answer_by_hints(self, solved: Tensor) -> None:
-        """Let the head start from this answer: (hints + 1, classes) weights of the hints and, last, offsets."""
+    def start_from_side_features(self, solved: Tensor) -> None:
+        """Start the head from this solution: (side features + 1, classes) weights and, last, biases."""
         with torch.no_grad():
             self.head.weight.zero_()
-            self.head.weight[:, -self.hints :] = solved[:-1].T
+            self.head.weight[:, -self.n_side_features :] = solved[:-1].T
             self.head.bias.copy_(solved[-1])
 
-    def _make_tokens(self, width: int, sizes: Sizes, hints: int) -> None:
+    def _make_tokens(self, width: int, sizes: Sizes) -> None:
         settings, normalise = self.settings, self.settings.fusion == "residual"
 
         def node_tokens(given: int, n_nodes: int) -> NodeTokens:
@@ -148,125 +151,110 @@ class SaftModel(InteractionModel):
         self.structure_tokens = nn.ModuleDict(
             {role: tokens(settings.structure_dim) for role, name in roles.items() if name != "none"}
         )
-        if hints:
-            self.hints_token = tokens(hints)
+        if self.n_side_features:
+            self.side_token = tokens(self.n_side_features)
         if settings.labels:
             self.label_states = nn.Embedding(sizes.n_classes + 1, width, padding_idx=sizes.n_classes)
             nn.init.zeros_(self.label_states.weight)
 
     def forward(self, batch: Batch) -> Output:
-        texts = [self.language.embed(*chunk) for chunk in batch.texts]
+        texts = [self.encoder.embed(*chunk) for chunk in batch.texts]
         masks = [mask for _, mask in batch.texts]
         if not self.fused:
-            return self._read_text_alone(batch, texts, masks)
+            return self._text_only(batch, texts, masks)
         proxy = means(texts, masks)
         nodes = {
-            "user": (batch.users, batch.user_nodes.codes.shape[0], batch.speaks.get("user")),
-            "item": (batch.items, batch.item_nodes.codes.shape[0], batch.speaks.get("item")),
+            "user": (batch.users, batch.user_nodes.slots.shape[0], batch.is_source.get("user")),
+            "item": (batch.items, batch.item_nodes.slots.shape[0], batch.is_source.get("item")),
         }
         node_states = {
             "user": self.node_tokens["user"](batch.user_nodes).index_select(0, batch.users),
             "item": self.node_tokens["item"](batch.item_nodes).index_select(0, batch.items),
         }
-        added, levels = self._added_tokens(batch, node_states)
-        own = {side: self._own(batch, states) for side, states in node_states.items()}
+        added, attention_levels = self._added_tokens(batch, node_states)
+        own = {side: self._own_state(batch, states) for side, states in node_states.items()}
         proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
-        passed_on = []
+        message_states = []
         for number, layer in enumerate(self.layers, start=1):
-            before = proxy, texts
-            proxy, texts, pair = self._run(number, proxy, texts, masks, added, levels)
+            previous = proxy, texts
+            proxy, texts, pair = self._run(number, proxy, texts, masks, added, attention_levels)
             if self.settings.text_messages:
                 pair = pair + means(texts, masks)[:, None]
-            passed_on.append(pair.detach())
+            message_states.append(pair.detach())
             proxy = layer(proxy, added, self._starts(number - 1, pair, batch, own), nodes)
-        representation = self._readout(batch, masks, (proxy, texts), before)
-        return self._answer(batch, representation, torch.stack(passed_on, dim=1))
+        last = self._layer_output(batch, masks, proxy, texts)
+        before = self._layer_output(batch, masks, *previous) if self.readout.uses_previous else None
+        return self._output(batch, self.readout(last, before), torch.stack(message_states, dim=1))
 
     def _added_tokens(self, batch: Batch, node_states: dict[str, Tensor]) -> tuple[Tensor, list[int]]:
-        """(read, added, width) user, item, structure and perhaps hints token, and the level of each."""
-        tokens = [node_states[side][: batch.n_read] for side in ("user", "item")]
+        """(encoded, added, width) user, item, structure and side tokens, and the attention level of each."""
+        tokens = [node_states[side][: batch.n_encoded] for side in ("user", "item")]
         tokens += [tokenise(batch.structure[role]) for role, tokenise in self.structure_tokens.items()]
-        levels = [ADDED] * len(tokens)
-        if batch.hints is not None:
-            tokens.append(self.hints_token(batch.hints))
-            levels.append(PROXY)  # what an interaction passes on must not know the labels around it
-        return torch.stack(tokens, dim=1), levels
+        attention_levels = [ADDED] * len(tokens)
+        if batch.side_features is not None:
+            tokens.append(self.side_token(batch.side_features))
+            attention_levels.append(PROXY)  # a message state must not depend on labels
+        return torch.stack(tokens, dim=1), attention_levels
 
     def _run(
-        self, number: int, proxy: Tensor, texts: list[Tensor], masks: list[Tensor], added: Tensor, levels: list[int]
+        self,
+        number: int,
+        proxy: Tensor,
+        texts: list[Tensor],
+        masks: list[Tensor],
+        added: Tensor,
+        attention_levels: list[int],
     ) -> tuple[Tensor, list[Tensor], Tensor]:
-        """The encoder's layer on [p; t; added], chunk by chunk: p̃, t̃, and (ũ, ĩ) as (read, 2, width)."""
+        """The encoder's layer on [p; t; added], chunk by chunk: p̃, t̃, and (ũ, ĩ) as (encoded, 2, width)."""
         proxies, read, pairs = [], [], []
         sizes = [states.shape[0] for states in texts]
         for states, mask, first, extra in zip(
             texts, masks, torch.split(proxy, sizes), torch.split(added, sizes), strict=True
         ):
             length, more = states.shape[1], extra.shape[1]
-            places = torch.arange(-1, length + more, device=states.device)  # the proxy's is NO_PLACE already
-            places[length + 1 :] = NO_PLACE
-            levelled = None
+            positions = torch.arange(-1, length + more, device=states.device)  # the proxy's is NO_POSITION already
+            positions[length + 1 :] = NO_POSITION
+            levels = None
             if self.settings.fusion == "residual":
-                levelled = torch.full((1 + length + more,), TEXT, device=states.device)
-                levelled[0] = PROXY
-                levelled[length + 1 :] = torch.tensor(levels, device=states.device)
-            together = torch.cat([first[:, None], states, extra], dim=1)
-            around = functional.pad(mask, (1, more), value=1)
-            # Of the added tokens, the next layer gets new ones: only the user's and the item's say something more.
+                levels = torch.full((1 + length + more,), TEXT, device=states.device)
+                levels[0] = PROXY
+                levels[length + 1 :] = torch.tensor(attention_levels, device=states.device)
+            joined = torch.cat([first[:, None], states, extra], dim=1)
+            joined_mask = functional.pad(mask, (1, more), value=1)
+            # The next layer gets fresh added tokens: of these, only the user's and the item's output is used.
             wanted = 1 + length + min(more, 2)
-            after = self.language.run_layer(number, together, around, places, levelled, wanted)
+            after = self.encoder.run_layer(number, joined, joined_mask, positions, levels, wanted)
             proxies.append(after[:, 0])
             read.append(after[:, 1 : length + 1])
             pairs.append(after[:, length + 1 : length + 3])
         return torch.cat(proxies), read, torch.cat(pairs)
 
-    def _own(self, batch: Batch, node_states: Tensor) -> Tensor:
-        """λ · user token, of read and remembered interactions; with labels, plus that of the label."""
+    def _own_state(self, batch: Batch, node_states: Tensor) -> Tensor:
+        """λ · user token of encoded and cached interactions, plus the state of their visible labels."""
         own = self.settings.lam * node_states
         return own if batch.labels is None else own + self.label_states(batch.labels)
 
     def _starts(self, layer: int, pair: Tensor, batch: Batch, own: dict[str, Tensor]) -> dict[str, Tensor]:
-        """u⁰ = ũ + what is the interaction's own in every layer."""
+        """u⁰ = ũ + the interaction's own state, the same in every layer."""
         starts = {}
         for place, (side, same) in enumerate(own.items()):
             after = pair[:, place]
-            if batch.remembered is not None:
-                after = torch.cat([after, batch.remembered[:, layer, place]])
+            if batch.cached is not None:
+                after = torch.cat([after, batch.cached[:, layer, place]])
             starts[side] = after + same
         return starts
 
-    def _readout(
-        self,
-        batch: Batch,
-        masks: list[Tensor],
-        last: tuple[Tensor, list[Tensor]],
-        before: tuple[Tensor, list[Tensor]],
-    ) -> Tensor:
-        """(targets, ·) what the head sees of them.
+    def _layer_output(self, batch: Batch, masks: list[Tensor], proxy: Tensor, texts: list[Tensor]) -> LayerOutput:
+        lengths = torch.cat([mask.sum(dim=1, keepdim=True) for mask in masks])
+        return LayerOutput(proxy[batch.seed_rows], means(texts, masks)[batch.seed_rows], lengths[batch.seed_rows])
 
-        paper: the mean over [p; t] of the last two layers. There the proxy is one token among many; concat and gated
-        keep it apart from the mean over the text.
-        """
-        proxy, words = last[0], means(last[1], masks)
-        if self.settings.readout == "paper":
-            lengths = torch.cat([mask.sum(dim=1, keepdim=True) for mask in masks])
-            over_all = [
-                (p + lengths * w) / (lengths + 1) for p, w in ((proxy, words), (before[0], means(before[1], masks)))
-            ]
-            return ((over_all[0] + over_all[1]) / 2)[batch.targets]
-        both = torch.cat([proxy, words], dim=1)[batch.targets]
-        if self.settings.readout == "concat":
-            return both
-        gate = torch.sigmoid(self.readout_gate(both))
-        return gate * proxy[batch.targets] + (1 - gate) * words[batch.targets]
+    def _text_only(self, batch: Batch, texts: list[Tensor], masks: list[Tensor]) -> Output:
+        for number in range(self.encoder.n_layers):
+            texts = [self.encoder.run_layer(number, *chunk) for chunk in zip(texts, masks, strict=True)]
+        return self._output(batch, means(texts, masks)[batch.seed_rows])
 
-    def _read_text_alone(self, batch: Batch, texts: list[Tensor], masks: list[Tensor]) -> Output:
-        for number in range(self.language.n_layers):
-            texts = [self.language.run_layer(number, *chunk) for chunk in zip(texts, masks, strict=True)]
-        words = means(texts, masks)
-        return self._answer(batch, words[batch.targets])
-
-    def _answer(self, batch: Batch, representation: Tensor, passed_on: Tensor | None = None) -> Output:
-        seen = self.dropout(representation)
-        if batch.hints is not None:
-            seen = torch.cat([seen, batch.hints[batch.targets]], dim=1)
-        return Output(self.head(seen), representation, passed_on)
+    def _output(self, batch: Batch, representation: Tensor, message_state: Tensor | None = None) -> Output:
+        head_input = self.dropout(representation)
+        if batch.side_features is not None:
+            head_input = torch.cat([head_input, batch.side_features[batch.seed_rows]], dim=1)
+        return Output(self.head(head_input), representation, message_state)

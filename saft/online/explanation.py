@@ -18,7 +18,7 @@ from saft.classifier.estimator import SaftClassifier
 from saft.data.network import HIDDEN
 from saft.errors import InputError, did_you_mean
 from saft.online.live import Interaction, LiveNetwork
-from saft.online.subgraph import SIDES, Case
+from saft.online.subgraph import SIDES, EgoGraph
 
 MOST_PARTS = 64  # of a text; longer ones are taken away several words at a time
 
@@ -33,11 +33,8 @@ class WordEffect:
 
 @dataclass(frozen=True)
 class NeighbourEffect:
-    number: int  # of the interaction
-    user: str
-    item: str
-    text: str
-    label: Any  # None if it is not known
+    number: int  # in the network
+    interaction: Interaction
     shares: str  # "user", "item" or "user and item"
     effect: float
 
@@ -64,7 +61,9 @@ class Explanation:
 
     def __str__(self) -> str:
         named = [(word.effect, f"the word {word.text!r}") for word in self.words]
-        named += [(one.effect, f"what {one.user} said of {one.item}") for one in self.neighbours]
+        named += [
+            (near.effect, f"the text of {near.interaction.user} on {near.interaction.item}") for near in self.neighbours
+        ]
         named += [(feature.effect, feature.meaning) for feature in self.features]
         strongest = sorted(named, key=lambda pair: -abs(pair[0]))[:5]
         lines = [f"{self.label} ({self.probabilities[str(self.label)]:.0%})"]
@@ -82,11 +81,11 @@ def explain(model: SaftClassifier | LiveNetwork, interaction: int | Mapping[str,
     if isinstance(interaction, int):
         if not 0 <= interaction < len(live):
             raise InputError(f"There is no interaction {interaction:,}; they are numbered from 0 to {len(live) - 1:,}.")
-        case, text = live.case_of(interaction), live.text(interaction)
+        ego, text = live.ego_graph_of(interaction), live.text(interaction)
     else:
         asked = interaction if isinstance(interaction, Interaction) else _interaction(interaction)
-        case, text = live.cases([asked])[0], asked.text
-    return _explained(live, case, text)
+        ego, text = live.ego_graphs([asked])[0], asked.text
+    return _explained(live, ego, text)
 
 
 def _interaction(given: Mapping[str, Any]) -> Interaction:
@@ -100,16 +99,16 @@ def _interaction(given: Mapping[str, Any]) -> Interaction:
     return Interaction(**{**given, "user": str(given["user"]), "item": str(given["item"])})
 
 
-def _explained(live: LiveNetwork, case: Case, text: str) -> Explanation:
+def _explained(live: LiveNetwork, ego: EgoGraph, text: str) -> Explanation:
     spans = _parts(text) if live.settings.words else []
-    neighbours = range(len(case.around.rows))
-    features = _features(live, case)
+    neighbours = range(len(ego.neighbourhood.rows))
+    features = _features(live, ego)
     changed = [
-        *_without_words(live, case, text, spans),
-        *(_without_neighbour(case, place) for place in neighbours),
+        *_without_words(live, ego, text, spans),
+        *(_without_neighbour(ego, place) for place in neighbours),
         *(without for _, _, without in features),
     ]
-    probabilities = live.probabilities([case, *changed])
+    probabilities = live.probabilities([ego, *changed])
     own, best = probabilities[0], int(probabilities[0].argmax())
     effects = (own[best] - probabilities[1:, best]).tolist()
     by_word, by_neighbour, by_feature = np.split(effects, np.cumsum([len(spans), len(neighbours)]))
@@ -121,7 +120,7 @@ def _explained(live: LiveNetwork, case: Case, text: str) -> Explanation:
             for (start, end), effect in zip(spans, by_word.tolist(), strict=True)
         ],
         neighbours=_sorted(
-            _neighbour(live, case, place, effect)
+            _neighbour(live, ego, place, effect)
             for place, effect in zip(neighbours, by_neighbour.tolist(), strict=True)
         ),
         features=_sorted(
@@ -142,51 +141,50 @@ def _parts(text: str) -> list[tuple[int, int]]:
     return [(words[first][0], words[: first + several][-1][1]) for first in range(0, len(words), several)]
 
 
-def _without_words(live: LiveNetwork, case: Case, text: str, spans: list[tuple[int, int]]) -> list[Case]:
+def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tuple[int, int]]) -> list[EgoGraph]:
     if not spans:
         return []
-    shorter = pl.Series([f"{text[:start]} {text[end:]}".strip() for start, end in spans], dtype=pl.String)
-    tokens, clues = live.read_texts(shorter)
-    if len(case.clues):
-        # A known interaction was judged by another regression: only what the word changes is carried over.
-        clues = case.clues + clues - live.read_texts(pl.Series([text], dtype=pl.String))[1]
-    return [replace(case, tokens=own, clues=clue) for own, clue in zip(tokens, clues, strict=True)]
+    shorter = [f"{text[:start]} {text[end:]}".strip() for start, end in spans]
+    tokens, log_odds = live.featurizer.read_texts(pl.Series([*shorter, text], dtype=pl.String))
+    # The log-odds of a known interaction come from another regression: only the change is carried over to them.
+    log_odds = ego.ngram_log_odds + log_odds[:-1] - log_odds[-1]
+    words = np.split(tokens.flat, tokens.starts[1:-1])[:-1]
+    return [replace(ego, tokens=own, ngram_log_odds=odds) for own, odds in zip(words, log_odds, strict=True)]
 
 
-def _without_neighbour(case: Case, place: int) -> Case:
+def _without_neighbour(ego: EgoGraph, place: int) -> EgoGraph:
     """Neither what it passes on nor its label."""
-    changed = replace(case, around=case.around.without(place))
-    if case.around.labels[place] == HIDDEN:
+    changed = replace(ego, neighbourhood=ego.neighbourhood.without(place))
+    if ego.neighbourhood.labels[place] == HIDDEN:
         return changed
-    lost = np.arange(len(case.label_totals)) == case.around.labels[place]
+    lost = np.arange(len(ego.label_totals)) == ego.neighbourhood.labels[place]
     for side in SIDES:
-        if case.around.shares[side][place]:
-            changed = changed.with_node(side, label_counts=case.nodes[side].label_counts - lost)
-    return replace(changed, label_totals=case.label_totals - lost)
+        if ego.neighbourhood.shares_node[side][place]:
+            changed = changed.with_node(side, label_counts=ego.nodes[side].label_counts - lost)
+    return replace(changed, label_totals=ego.label_totals - lost)
 
 
-def _features(live: LiveNetwork, case: Case) -> list[tuple[str, str, Case]]:
-    """(name, meaning, the case without it) of everything the model is shown besides words and single neighbours."""
-    found: list[tuple[str, str, Case]] = []
+def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:
+    """(name, meaning, the ego without it) of everything the model is shown besides words and single neighbours."""
+    found: list[tuple[str, str, EgoGraph]] = []
     for role, meaning in (("distance", "how near other interactions are"), ("centrality", "how central it is")):
-        if role in case.structure:
-            blank = case.structure | {role: np.zeros_like(case.structure[role])}
-            found.append((role, meaning, replace(case, structure=blank)))
+        if role in ego.structure:
+            blank = ego.structure | {role: np.zeros_like(ego.structure[role])}
+            found.append((role, meaning, replace(ego, structure=blank)))
     for side in SIDES:
-        node = case.nodes[side]
+        node = ego.nodes[side]
         if len(node.vector) or live.settings.nodes == "trained":
-            nobody = case.with_node(side, place=0, vector=np.zeros_like(node.vector))
+            nobody = ego.with_node(side, slot=0, vector=np.zeros_like(node.vector))
             found.append((side, f"which {side} it is", nobody))
         if live.settings.labels and node.label_counts.any():
-            unlabelled = case.with_node(side, label_counts=np.zeros_like(node.label_counts))
+            unlabelled = ego.with_node(side, label_counts=np.zeros_like(node.label_counts))
             found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
-    if len(case.clues):
-        found.append(("phrases", "what its phrases say", replace(case, clues=np.zeros_like(case.clues))))
+    if len(ego.ngram_log_odds):
+        found.append(("ngrams", "what its phrases say", replace(ego, ngram_log_odds=np.zeros_like(ego.ngram_log_odds))))
     return found
 
 
-def _neighbour(live: LiveNetwork, case: Case, place: int, effect: float) -> NeighbourEffect:
-    number = int(case.around.rows[place])
-    one = live.interaction(number)
-    shared = " and ".join(side for side in SIDES if case.around.shares[side][place])
-    return NeighbourEffect(number, one.user, one.item, one.text, one.label, shared, effect)
+def _neighbour(live: LiveNetwork, ego: EgoGraph, place: int, effect: float) -> NeighbourEffect:
+    number = int(ego.neighbourhood.rows[place])
+    shared = " and ".join(side for side in SIDES if ego.neighbourhood.shares_node[side][place])
+    return NeighbourEffect(number, live.interaction(number), shared, effect)

@@ -1,156 +1,196 @@
-"""Case: all that a model is shown of one interaction and of what is around it, apart from the network it came from.
+"""EgoGraph: one interaction with everything that its prediction depends on, apart from the network it came from.
 
-Cases know nothing of each other, so any of them can be answered together: requests of different people, or one
-interaction with this word or that neighbour taken away. Neighbours are remembered, not read, so a case costs the
-reading of its own text and little else.
+Ego graphs do not depend on each other, so any of them can be predicted together: requests of different people, or one
+interaction with this word or that neighbour removed. Message states of neighbours come from the cache, so an ego graph
+costs the encoding of its own text and little else.
+
+A batch of ego graphs is a small network of its own, in which every ego has a user and an item to itself. Batches are
+built from it by the loader that training and ``SaftClassifier.predict`` use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from saft.data.network import HIDDEN
-from saft.features.known_labels import hints_of, shares_of
-from saft.features.tokens import Tokens
-from saft.learning.loader import PREDICTED_AT_ONCE, cut_by_length
-from saft.model.base import Output
-from saft.model.batch import Batch, Nodes
+from saft.features.featurizer import Features
+from saft.features.known_labels import KnownLabels
+from saft.features.tokens import Tokens, cut_by_length
+from saft.learning.loader import PREDICTED_AT_ONCE, BatchLoader, LabelMaskedPass
+from saft.learning.neighbour_cache import NeighbourCache
+from saft.learning.prediction import Forward, collect
+from saft.learning.sampling import Neighbours
+from saft.model.base import InteractionModel
+from saft.model.batch import Batch
+from saft.settings import Settings
 
 SIDES = ("user", "item")
 
 
 @dataclass(frozen=True)
-class Around:
+class Neighbourhood:
     """The sampled neighbours of an interaction, each once. One entry per neighbour."""
 
     rows: np.ndarray  # their numbers in the network
-    speaks: dict[str, np.ndarray]  # side → which of them are in the sample of the user, of the item
-    shares: dict[str, np.ndarray]  # side → which of them have the same user, the same item
+    is_source: dict[str, np.ndarray]  # side → which of them are in the sample of the user, of the item
+    shares_node: dict[str, np.ndarray]  # side → which of them have the same user, the same item
     labels: np.ndarray  # visible ones, HIDDEN elsewhere
-    states: np.ndarray  # what they pass on
+    states: np.ndarray  # (neighbours, *message shape) their message states
 
-    def without(self, place: int) -> Around:
-        rest = np.arange(len(self.rows)) != place
-        speaks, shares = ({side: which[rest] for side, which in by.items()} for by in (self.speaks, self.shares))
-        return Around(self.rows[rest], speaks, shares, self.labels[rest], self.states[rest])
+    def without(self, position: int) -> Neighbourhood:
+        rest = np.arange(len(self.rows)) != position
+        is_source, shares_node = (
+            {side: which[rest] for side, which in by_side.items()} for by_side in (self.is_source, self.shares_node)
+        )
+        return Neighbourhood(self.rows[rest], is_source, shares_node, self.labels[rest], self.states[rest])
 
 
 @dataclass(frozen=True)
-class Node:
+class EgoNode:
     """The user, or the item, of an interaction."""
 
-    place: int  # in the table of trained vectors; 0 if training did not know it
-    vector: np.ndarray  # its attributes, or Gaussian numbers
+    slot: int  # row in the table of trained vectors; 0 if training did not see it
+    vector: np.ndarray  # attributes, or fixed numbers
     label_counts: np.ndarray  # (classes,) visible labels of its other interactions
-    speaks: bool  # whether the interaction itself is in the node's sample
+    is_source: bool  # whether the interaction itself is in the node's sample
 
 
 @dataclass(frozen=True)
-class Case:
+class EgoGraph:
     tokens: np.ndarray
-    clues: np.ndarray
+    ngram_log_odds: np.ndarray
     structure: dict[str, np.ndarray]  # role → (dim,)
-    nodes: dict[str, Node]  # side → its user, its item
-    around: Around
-    label_totals: np.ndarray  # (classes,) visible labels in the whole network, never its own
+    nodes: dict[str, EgoNode]  # side → its user, its item
+    neighbourhood: Neighbourhood
+    label_totals: np.ndarray  # (classes,) visible labels in the whole network, without its own
 
-    def with_node(self, side: str, **changes: object) -> Case:
-        return replace(self, nodes=self.nodes | {side: replace(self.nodes[side], **changes)})  # type: ignore[arg-type]
+    def with_node(self, side: str, **changes: Any) -> EgoGraph:
+        return replace(self, nodes=self.nodes | {side: replace(self.nodes[side], **changes)})
+
+
+class EgoPredictor:
+    """Outputs of a model for ego graphs.
+
+    Args:
+        padding: the token id that stands where a text has no token.
+        session: computes logits instead of the model, if given; takes the same batches.
+    """
+
+    def __init__(
+        self,
+        model: InteractionModel,
+        settings: Settings,
+        n_classes: int,
+        padding: int,
+        session: Forward | None = None,
+    ) -> None:
+        self.model, self.settings, self.n_classes, self.padding = model, settings, n_classes, padding
+        self.session = session
+
+    @torch.inference_mode()
+    def logits(self, egos: Sequence[EgoGraph]) -> np.ndarray:
+        """(egos, classes)."""
+        return self._collected(egos, "logits", self.session or self.model)
+
+    @torch.inference_mode()
+    def message_states(self, egos: Sequence[EgoGraph]) -> np.ndarray:
+        """(egos, *message shape), in half precision."""
+        return self._collected(egos, "message_state", self.model).astype(np.float16)
+
+    def batch(self, egos: Sequence[EgoGraph]) -> Batch:
+        """These ego graphs as seed rows, their texts in one chunk if they are of similar length."""
+        loader, view = self._loader(egos)
+        return loader.batch(np.arange(len(egos)), view)
+
+    def _collected(self, egos: Sequence[EgoGraph], what: str, forward: Forward) -> np.ndarray:
+        self.model.train(False)
+        found = collect(self._batches(egos), len(egos), what, forward)
+        return np.empty((0, self.n_classes), np.float32) if found is None else found
+
+    def _batches(self, egos: Sequence[EgoGraph]) -> Iterator[tuple[np.ndarray, Batch]]:
+        """Texts of similar length together; every batch is one chunk."""
+        lengths = np.array([len(ego.tokens) for ego in egos])
+        order = np.argsort(-lengths, kind="stable")
+        for alike in cut_by_length(order, lengths[order]):
+            for places in np.split(alike, range(PREDICTED_AT_ONCE, len(alike), PREDICTED_AT_ONCE)):
+                if len(places):
+                    yield places, self.batch([egos[place] for place in places])
+
+    def _loader(self, egos: Sequence[EgoGraph]) -> tuple[BatchLoader, LabelMaskedPass]:
+        """The network of these ego graphs: egos first, then their neighbours; the last node of a side has no ego."""
+        count = len(egos)
+        owner = np.repeat(np.arange(count), [len(ego.neighbourhood.rows) for ego in egos])
+        sides = {side: _Side.of(egos, side, owner) for side in SIDES}
+        labels = np.concatenate([np.full(count, HIDDEN), *(ego.neighbourhood.labels for ego in egos)]).astype(np.int32)
+        features = Features(
+            users=sides["user"].nodes,
+            items=sides["item"].nodes,
+            tokens=self._tokens(egos, len(owner)),
+            structure={role: np.stack([ego.structure[role] for ego in egos]) for role in egos[0].structure},
+            ngram_log_odds=np.stack([ego.ngram_log_odds for ego in egos]),
+            user_vectors=sides["user"].vectors,
+            item_vectors=sides["item"].vectors,
+            user_slots=sides["user"].slots,
+            item_slots=sides["item"].slots,
+        )
+        known = None
+        if self.settings.labels:
+            known = KnownLabels(
+                labels,
+                features.users,
+                features.items,
+                sides["user"].label_counts,
+                sides["item"].label_counts,
+                totals=np.stack([ego.label_totals for ego in egos]),
+            )
+        view = LabelMaskedPass([], labels, known, sides["user"].sources, sides["item"].sources)
+        loader = BatchLoader(features, labels, self.n_classes, self.settings, self._cache(egos))
+        return loader, view
+
+    def _tokens(self, egos: Sequence[EgoGraph], n_neighbours: int) -> Tokens:
+        """Of the egos; neighbours have none, since they are not encoded."""
+        ends = np.cumsum([len(ego.tokens) for ego in egos])
+        starts = np.concatenate([[0], ends, np.full(n_neighbours, ends[-1])])
+        return Tokens(np.concatenate([ego.tokens for ego in egos]), starts, self.padding)
+
+    def _cache(self, egos: Sequence[EgoGraph]) -> NeighbourCache | None:
+        """Message states of the neighbours, whose rows follow those of the egos."""
+        if not self.settings.passes_messages:
+            return None
+        states = torch.from_numpy(np.concatenate([ego.neighbourhood.states for ego in egos]))
+        return NeighbourCache(states.new_zeros(len(egos), *states.shape[1:]), added=states)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What cases of one model have in common."""
+class _Side:
+    """The users (or items) of a batch of ego graphs: one per ego, and one that stands for all others."""
 
-    model: nn.Module
-    padding: int  # the token that stands where there is none
-    n_classes: int
-    labels: bool  # whether the model sees labels
-    fast: Callable[[Batch], np.ndarray] | None = None  # another way to the logits
+    nodes: np.ndarray  # (egos + neighbours,) node of each; a neighbour outside of the sample belongs to the last one
+    slots: np.ndarray
+    vectors: np.ndarray
+    label_counts: np.ndarray
+    sources: Neighbours
 
-    @torch.inference_mode()
-    def answers(self, cases: Sequence[Case]) -> np.ndarray:
-        """(cases, classes) logits."""
-        return self._collected(cases, "logits")
-
-    @torch.inference_mode()
-    def passed_on(self, cases: Sequence[Case]) -> np.ndarray:
-        """(cases, ·) what they pass on to their neighbours, in half precision."""
-        return self._collected(cases, "passed_on").astype(np.float16)
-
-    def _collected(self, cases: Sequence[Case], what: str) -> np.ndarray:
-        self.model.train(False)
-        lengths = np.array([len(case.tokens) for case in cases])
-        order = np.argsort(-lengths, kind="stable")
-        found = [
-            self._found([cases[place] for place in places], what)
-            for alike in cut_by_length(order, lengths[order])
-            for places in np.split(alike, range(PREDICTED_AT_ONCE, len(alike), PREDICTED_AT_ONCE))
-        ]
-        return np.concatenate(found)[np.argsort(order)]
-
-    def _found(self, cases: Sequence[Case], what: str) -> np.ndarray:
-        batch = self.batch(cases)
-        if self.fast is not None and what == "logits":
-            return self.fast(batch)
-        output: Output = self.model(batch)
-        return getattr(output, what).numpy()
-
-    def batch(self, cases: Sequence[Case]) -> Batch:
-        """These cases as targets, their texts in one chunk. Each has its user and item for itself."""
-        starts = np.concatenate([[0], np.cumsum([len(case.tokens) for case in cases])])
-        tokens = Tokens(np.concatenate([case.tokens for case in cases]), starts, self.padding)
-        rows = np.arange(len(cases))
-        ids, mask = tokens.padded(rows)
-        owner = np.repeat(rows, [len(case.around.rows) for case in cases])
-        nobody = len(cases)  # node of whoever is not in the sample, on that side
-        heard = {side: np.concatenate([case.around.speaks[side] for case in cases]) for side in SIDES}
-        members = {side: np.concatenate([rows, np.where(heard[side], owner, nobody)]) for side in SIDES}
-        speaks = {
-            side: np.concatenate([[case.nodes[side].speaks for case in cases], heard[side]]).astype(bool)
-            for side in SIDES
-        }
-        around = np.concatenate([case.around.labels for case in cases])
-        labels = np.concatenate(
-            [np.full(len(cases), self.n_classes), np.where(around == HIDDEN, self.n_classes, around)]
+    @classmethod
+    def of(cls, egos: Sequence[EgoGraph], side: str, owner: np.ndarray) -> _Side:
+        count = len(egos)
+        own = [ego.nodes[side] for ego in egos]
+        sampled = np.concatenate([ego.neighbourhood.is_source[side] for ego in egos])
+        is_source = np.concatenate([[node.is_source for node in own], sampled]).astype(bool)
+        nodes = np.concatenate([np.arange(count), np.where(sampled, owner, count)])
+        rows = np.flatnonzero(is_source)
+        order = np.argsort(nodes[rows], kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(nodes[rows], minlength=count + 1))])
+        blank = np.zeros_like(own[0].vector), np.zeros_like(own[0].label_counts)
+        return cls(
+            nodes,
+            np.array([*(node.slot for node in own), 0]),
+            np.stack([*(node.vector for node in own), blank[0]]),
+            np.stack([*(node.label_counts for node in own), blank[1]]),
+            Neighbours(starts, rows[order]),
         )
-        return Batch(
-            texts=[(torch.from_numpy(ids), torch.from_numpy(mask))],
-            users=torch.from_numpy(members["user"]),
-            items=torch.from_numpy(members["item"]),
-            user_nodes=_nodes(cases, "user"),
-            item_nodes=_nodes(cases, "item"),
-            structure={role: _stacked([case.structure[role] for case in cases]) for role in cases[0].structure},
-            targets=torch.from_numpy(rows),
-            answers=torch.full((len(cases),), HIDDEN),
-            labels=torch.from_numpy(labels.astype(np.int64)) if self.labels else None,
-            hints=self._hints(cases),
-            remembered=torch.from_numpy(np.concatenate([case.around.states for case in cases])).float(),
-            speaks={side: torch.from_numpy(who) for side, who in speaks.items()},
-            rows=rows,
-        )
-
-    def _hints(self, cases: Sequence[Case]) -> Tensor | None:
-        parts = [np.stack([case.clues for case in cases])]
-        if self.labels:
-            counts = [np.stack([case.nodes[side].label_counts for case in cases]) for side in SIDES]
-            shares = shares_of(np.stack([case.label_totals for case in cases]))
-            parts.insert(0, hints_of(counts[0], counts[1], shares))
-        hints = np.hstack(parts)
-        return torch.from_numpy(hints) if hints.shape[1] else None
-
-
-def _nodes(cases: Sequence[Case], side: str) -> Nodes:
-    """Those of the cases, and one for nobody."""
-    places = [case.nodes[side].place for case in cases] + [0]
-    vectors = [case.nodes[side].vector for case in cases]
-    return Nodes(torch.tensor(places), _stacked([*vectors, np.zeros_like(vectors[0])]))
-
-
-def _stacked(vectors: Sequence[np.ndarray]) -> Tensor:
-    return torch.from_numpy(np.stack(vectors))

@@ -18,7 +18,7 @@ class Limits:
     waiting: int = _limit(512, "Most requests waiting at the same time.")
     seconds: float = _limit(30.0, "Longest time that a request may take.")
     gather_ms: float = _limit(3.0, "How long requests are gathered to be answered together, in milliseconds.")
-    together: int = _limit(64, "Most interactions that are answered together.")
+    batch_size: int = _limit(64, "Most interactions that are predicted together.")
 
 
 HELP: dict[str, str] = {limit.name: limit.metadata["help"] for limit in fields(Limits)}

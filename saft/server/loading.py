@@ -9,13 +9,13 @@ from pathlib import Path
 from saft.classifier.estimator import load
 from saft.classifier.storage import FACTS, is_model
 from saft.errors import InputError
-from saft.server.onnx_session import hasten, is_installed
-from saft.server.service import Desk
+from saft.server.onnx_session import is_installed, use_onnx
+from saft.server.service import ReviewService
 
 
-def opened(
+def service_loader(
     model: Path, database: Path | None = None, suspicious: str | None = None, onnx: bool | None = None
-) -> Callable[[], Desk]:
+) -> Callable[[], ReviewService]:
     """Loads the model when called; what can be checked at once is checked now.
 
     The database is a file of its own beside the folder, because training again replaces the folder.
@@ -31,14 +31,14 @@ def opened(
     if not file.parent.is_dir():
         raise InputError(f"There is no folder {file.parent} to keep interactions in.")
 
-    def make() -> Desk:
+    def make() -> ReviewService:
         fingerprint = hashlib.sha256((model / FACTS).read_bytes()).hexdigest()
-        desk = Desk(load(model), file, fingerprint, suspicious)
+        service = ReviewService(load(model), file, fingerprint, suspicious)
         if onnx is not False and is_installed():
             exported = file.with_suffix(f".{fingerprint[:12]}.onnx")
             for outdated in set(file.parent.glob(f"{file.stem}.*.onnx")) - {exported}:
                 outdated.unlink()
-            hasten(desk.live, exported)
-        return desk
+            use_onnx(service.live, exported)
+        return service
 
     return make

@@ -10,7 +10,7 @@ from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from saft.online.live import Answer
+from saft.online.live import Prediction
 from saft.server.worker import Worker
 
 Scope = dict[str, Any]
@@ -31,15 +31,15 @@ class Metrics:
         ready = Gauge("saft_ready", "1 once the model is loaded.", registry=self.registry)
         ready.set_function(lambda: float(worker() is not None))
 
-    def predicted(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
-            self.predictions.labels(str(answer.label)).inc()
+    def count_predictions(self, predictions: Sequence[Prediction]) -> None:
+        for prediction in predictions:
+            self.predictions.labels(str(prediction.label)).inc()
 
     def text(self) -> tuple[bytes, str]:
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
 
-class Gate:
+class LimitsMiddleware:
     """ASGI middleware."""
 
     def __init__(self, app: Any, most_bytes: int, metrics: Metrics) -> None:
@@ -60,7 +60,7 @@ class Gate:
                 raise HTTPException(413, self._too_large)
             return message
 
-        async def watched(message: Any) -> None:
+        async def observed(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -69,9 +69,9 @@ class Gate:
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"0")
             if declared.isdigit() and int(declared) > self.most_bytes:
-                await JSONResponse({"detail": self._too_large}, 413, {"Connection": "close"})(scope, receive, watched)
+                await JSONResponse({"detail": self._too_large}, 413, {"Connection": "close"})(scope, receive, observed)
             else:
-                await self.app(scope, counted, watched)
+                await self.app(scope, counted, observed)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(scope["method"], route, status).inc()

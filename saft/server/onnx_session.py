@@ -1,9 +1,9 @@
-"""The model in ONNX Runtime, which answers a single question in about half of torch's time.
+"""The model in ONNX Runtime, which computes a single prediction in about half of torch's time.
 
-It answers all of them: threads of both that wait for work would take the time of those that work.
+It then computes all of them: idle threads of the one library would take time from the busy ones of the other.
 
 Exporting takes some seconds, so the exported model is kept beside the database, under the fingerprint of the model it
-came from. Needs the extra ``onnx``; without it, torch answers.
+came from. Needs the extra ``onnx``; without it, torch is used.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.model.batch import Batch, Nodes
+from saft.model.batch import Batch
 from saft.online.live import LiveNetwork
 from saft.writing import replacing
 
@@ -29,89 +28,52 @@ def is_installed() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in NEEDED)
 
 
-def tensors_of(batch: Batch) -> dict[str, Tensor]:
-    """Everything that a model is shown, by name. Texts have to stand in one chunk."""
-    [(tokens, mask)] = batch.texts
-    found: dict[str, Tensor | None] = {
-        "tokens": tokens,
-        "mask": mask,
-        "users": batch.users,
-        "items": batch.items,
-        "user_codes": batch.user_nodes.codes,
-        "user_vectors": batch.user_nodes.vectors,
-        "item_codes": batch.item_nodes.codes,
-        "item_vectors": batch.item_nodes.vectors,
-        "labels": batch.labels,
-        "hints": batch.hints,
-        "remembered": batch.remembered,
-        **{f"{side} speaks": who for side, who in batch.speaks.items()},
-        **{f"structure {role}": vectors for role, vectors in batch.structure.items()},
-    }
-    return {name: tensor for name, tensor in found.items() if tensor is not None}
+class _FlatInputs(nn.Module):
+    """The model with the tensors of a batch as positional inputs."""
 
-
-def batch_of(shown: dict[str, Tensor]) -> Batch:
-    """The other way round."""
-    tokens = shown["tokens"]
-    every = torch.arange(tokens.shape[0])
-    return Batch(
-        texts=[(tokens, shown["mask"])],
-        users=shown["users"],
-        items=shown["items"],
-        user_nodes=Nodes(shown["user_codes"], shown["user_vectors"]),
-        item_nodes=Nodes(shown["item_codes"], shown["item_vectors"]),
-        structure={name.removeprefix("structure "): shown[name] for name in shown if name.startswith("structure ")},
-        targets=every,
-        answers=every,
-        labels=shown.get("labels"),
-        hints=shown.get("hints"),
-        remembered=shown.get("remembered"),
-        speaks={name.removesuffix(" speaks"): shown[name] for name in shown if name.endswith(" speaks")},
-        rows=tokens,  # type: ignore[arg-type]  # only its length is looked at
-    )
-
-
-class _Exported(nn.Module):
     def __init__(self, model: nn.Module, names: list[str]) -> None:
         super().__init__()
         self.model, self.names = model, names
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        logits: Tensor = self.model(batch_of(dict(zip(self.names, tensors, strict=True)))).logits
+        logits: Tensor = self.model(Batch.from_tensors(dict(zip(self.names, tensors, strict=True)))).logits
         return logits
 
 
 def export(live: LiveNetwork, path: Path) -> None:
     """Write the model of this network as ONNX."""
-    cases = [live.case_of(number) for number in range(min(3, len(live)))]
-    shown = tensors_of(live.reading.batch(cases))
-    names = list(shown)
+    # Of one length, so that their texts are one chunk.
+    tensors = live.predictor.batch([live.ego_graph_of(0)] * 3).to_tensors()
     free = {0: torch.export.Dim.AUTO}
-    shapes = [free | ({1: torch.export.Dim.AUTO} if name in ("tokens", "mask") else {}) for name in names]
+    shapes = [free | ({1: torch.export.Dim.AUTO} if name in ("tokens", "mask") else {}) for name in tensors]
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the exporter about itself
         program = torch.onnx.export(
-            _Exported(live.reading.model.train(False), names),
-            tuple(shown.values()),
+            _FlatInputs(live.model.train(False), list(tensors)),
+            tuple(tensors.values()),
             dynamo=True,
             dynamic_shapes=(tuple(shapes),),
-            input_names=[name.replace(" ", "_") for name in names],
+            input_names=[_input_name(name) for name in tensors],
             verbose=False,
         )
     with replacing(path) as temporary:
         program.save(str(temporary))  # type: ignore[union-attr]
 
 
-def hasten(live: LiveNetwork, path: Path) -> None:
-    """Let this network answer through ONNX Runtime; exports the model if there is no such file yet."""
+def use_onnx(live: LiveNetwork, path: Path) -> None:
+    """Let this network predict through ONNX Runtime; exports the model if the file does not exist."""
     if not path.is_file():
         export(live, path)
-    live.reading = replace(live.reading, fast=OnnxSession(path))
+    live.use_session(OnnxSession(path))
+
+
+class SessionOutput(NamedTuple):
+    logits: Tensor
 
 
 class OnnxSession:
-    """Logits of small batches."""
+    """Logits of a batch whose texts are one chunk."""
 
     def __init__(self, path: Path, threads: int = 0) -> None:
         import onnxruntime
@@ -119,9 +81,13 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or torch.get_num_threads()
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self._wanted = {given.name for given in self._session.get_inputs()}
+        self._inputs = {given.name for given in self._session.get_inputs()}
 
-    def __call__(self, batch: Batch) -> np.ndarray:
-        shown = {name.replace(" ", "_"): tensor.numpy() for name, tensor in tensors_of(batch).items()}
-        logits: np.ndarray = self._session.run(None, {name: shown[name] for name in self._wanted})[0]
-        return logits
+    def __call__(self, batch: Batch) -> SessionOutput:
+        tensors = {_input_name(name): tensor.numpy() for name, tensor in batch.to_tensors().items()}
+        logits = self._session.run(None, {name: tensors[name] for name in self._inputs})[0]
+        return SessionOutput(torch.from_numpy(logits))
+
+
+def _input_name(name: str) -> str:
+    return name.replace(".", "_")

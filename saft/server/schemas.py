@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from saft.online import live
 from saft.online.explanation import Explanation
-from saft.online.live import Answer, Interaction
-from saft.server.service import Desk, Neighbour
-from saft.server.store import Stored
+from saft.server.service import ReviewService
+from saft.server.store import StoredInteraction
 
 
 def _writable(text: str) -> str:
@@ -39,17 +39,17 @@ Value = (
     | None
 )
 Key = Annotated[str, Field(pattern=r"^[nt][0-9]{1,18}$", examples=["n1"])]
-_ASKED: dict[str, Any] = {"user": "ann", "item": "lamp", "text": "Bright, and cheap. Arrived broken, though."}
+_EXAMPLE: dict[str, Any] = {"user": "ann", "item": "lamp", "text": "Bright, and cheap. Arrived broken, though."}
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Asked(_Strict):
-    """An interaction to be judged."""
+class InteractionIn(_Strict):
+    """An interaction to be predicted."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_ASKED]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
 
     user: Id
     item: Id
@@ -58,26 +58,26 @@ class Asked(_Strict):
     user_attributes: dict[Text, Value] = Field(default_factory=dict, description="Of a user who is new.")
     item_attributes: dict[Text, Value] = Field(default_factory=dict, description="Of an item that is new.")
 
-    def as_interaction(self, label: Any = None) -> Interaction:
+    def as_interaction(self, label: Any = None) -> live.Interaction:
         attributes = {"user": dict(self.user_attributes), "item": dict(self.item_attributes)}
         time = None if self.time is None else self.time.isoformat()
-        return Interaction(str(self.user), str(self.item), self.text, label, time, attributes)
+        return live.Interaction(str(self.user), str(self.item), self.text, label, time, attributes)
 
 
-class Added(Asked):
-    """An interaction to be kept."""
+class LabelledInteractionIn(InteractionIn):
+    """An interaction to be stored."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_ASKED | {"label": "genuine"}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE | {"label": "genuine"}]})
 
     label: Value = Field(None, description="If it is known already.")
 
 
 class PredictRequest(_Strict):
-    interactions: list[Asked] = Field(min_length=1)
+    interactions: list[InteractionIn] = Field(min_length=1)
 
 
 class AddRequest(_Strict):
-    interactions: list[Added] = Field(min_length=1)
+    interactions: list[LabelledInteractionIn] = Field(min_length=1)
 
 
 class LabelRequest(_Strict):
@@ -99,13 +99,13 @@ class Prediction(BaseModel):
     known_item: bool
 
     @classmethod
-    def of(cls, answer: Answer, classes: list[str]) -> Prediction:
-        probabilities = dict(zip(classes, answer.probabilities.tolist(), strict=True))
+    def of(cls, found: live.Prediction, classes: list[str]) -> Prediction:
+        probabilities = dict(zip(classes, found.probabilities.tolist(), strict=True))
         return cls(
-            label=str(answer.label),
+            label=str(found.label),
             probabilities=probabilities,
-            known_user=answer.known_user,
-            known_item=answer.known_item,
+            known_user=found.known_user,
+            known_item=found.known_item,
         )
 
 
@@ -117,8 +117,8 @@ class Ids(BaseModel):
     ids: list[Key]
 
 
-class Kept(BaseModel):
-    """A stored interaction and what the model says of it."""
+class InteractionOut(BaseModel):
+    """An interaction of the network."""
 
     id: Key
     user: str
@@ -126,77 +126,62 @@ class Kept(BaseModel):
     text: str
     time: str | None
     label: str | None = Field(description="Given, or decided by a reviewer.")
+
+    @staticmethod
+    def fields_of(key: str, interaction: live.Interaction) -> dict[str, Any]:
+        return {
+            "id": key,
+            "user": interaction.user,
+            "item": interaction.item,
+            "text": interaction.text,
+            "time": interaction.time,
+            "label": None if interaction.label is None else str(interaction.label),
+        }
+
+
+class ReviewItem(InteractionOut):
+    """A stored interaction and the model's prediction of it."""
+
     reviewed: bool
-    predicted: str
+    predicted: str | None = Field(description="Null for interactions of training that were never predicted.")
     probabilities: dict[str, float]
 
     @classmethod
-    def of(cls, stored: Stored) -> Kept:
-        one = stored.interaction
+    def of(cls, stored: StoredInteraction) -> ReviewItem:
+        found = stored.prediction
         return cls(
-            id=stored.key,
-            user=one.user,
-            item=one.item,
-            text=one.text,
-            time=one.time,
-            label=None if one.label is None else str(one.label),
+            **cls.fields_of(stored.key, stored.interaction),
             reviewed=stored.reviewed,
-            predicted=stored.judged.predicted,
-            probabilities=stored.judged.probabilities,
+            predicted=None if found is None else found.label,
+            probabilities={} if found is None else found.probabilities,
         )
 
 
 class Page(BaseModel):
-    interactions: list[Kept]
+    interactions: list[ReviewItem]
     next: str | None = Field(description="Give it as `after` to get the next page; null on the last one.")
     total: int = Field(description="How many there are in all.")
 
 
-class Near(BaseModel):
-    """An interaction of the same user or of the same item."""
-
-    id: Key
-    user: str
-    item: str
-    text: str
-    time: str | None
-    label: str | None
-    predicted: str | None = Field(description="Null for interactions of training that have a label.")
-
-    @classmethod
-    def of(cls, near: Neighbour) -> Near:
-        one = near.interaction
-        label = None if one.label is None else str(one.label)
-        return cls(
-            id=near.key, user=one.user, item=one.item, text=one.text, time=one.time, label=label,
-            predicted=near.predicted,
-        )  # fmt: skip
-
-
 class Neighbours(BaseModel):
-    interaction: Kept
-    by_user: list[Near] = Field(description="The user's other interactions, the latest first.")
-    by_item: list[Near] = Field(description="The item's other interactions, the latest first.")
+    interaction: ReviewItem
+    by_user: list[ReviewItem] = Field(description="The user's other interactions, the latest first.")
+    by_item: list[ReviewItem] = Field(description="The item's other interactions, the latest first.")
 
 
-class WordMoved(BaseModel):
+class WordEffect(BaseModel):
     text: str
     start: int
     end: int
     effect: float = Field(description="By how much the predicted class is less probable without it.")
 
 
-class NeighbourMoved(BaseModel):
-    id: Key
-    user: str
-    item: str
-    text: str
-    label: str | None
+class NeighbourEffect(InteractionOut):
     shares: str
     effect: float
 
 
-class FeatureMoved(BaseModel):
+class FeatureEffect(BaseModel):
     name: str
     meaning: str
     effect: float
@@ -205,25 +190,26 @@ class FeatureMoved(BaseModel):
 class Explained(BaseModel):
     label: str
     probabilities: dict[str, float]
-    words: list[WordMoved]
-    neighbours: list[NeighbourMoved]
-    features: list[FeatureMoved]
+    words: list[WordEffect]
+    neighbours: list[NeighbourEffect]
+    features: list[FeatureEffect]
 
     @classmethod
-    def of(cls, found: Explanation, desk: Desk) -> Explained:
+    def of(cls, found: Explanation, service: ReviewService) -> Explained:
         neighbours = [
-            NeighbourMoved(
-                id=desk.key_of(one.number), user=one.user, item=one.item, text=one.text,
-                label=None if one.label is None else str(one.label), shares=one.shares, effect=one.effect,
+            NeighbourEffect(
+                **InteractionOut.fields_of(service.key_of(near.number), near.interaction),
+                shares=near.shares,
+                effect=near.effect,
             )
-            for one in found.neighbours
-        ]  # fmt: skip
+            for near in found.neighbours
+        ]
         return cls(
             label=str(found.label),
             probabilities=found.probabilities,
-            words=[WordMoved(**vars(word)) for word in found.words],
+            words=[WordEffect(**vars(word)) for word in found.words],
             neighbours=neighbours,
-            features=[FeatureMoved(**vars(feature)) for feature in found.features],
+            features=[FeatureEffect(**vars(feature)) for feature in found.features],
         )
 
 

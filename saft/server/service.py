@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,13 @@ from saft.classifier.estimator import SaftClassifier
 from saft.data.network import HIDDEN
 from saft.errors import InputError
 from saft.online.explanation import Explanation, explain
-from saft.online.live import Answer, Interaction, LiveNetwork
-from saft.server.store import Filter, Judged, Store, Stored
+from saft.online.live import Interaction, LiveNetwork, Prediction
+from saft.server.store import Filter, Store, StoredInteraction, StoredPrediction
 
-MOST_JUDGED_AGAIN = 20  # interactions around a verdict whose prediction is made anew
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """An interaction of the same user or item."""
-
-    key: str
-    interaction: Interaction
-    predicted: str | None  # None for those of training that nobody asked about
+MOST_PREDICTED_AGAIN = 20  # interactions around a verdict whose prediction is made anew
 
 
-class Desk:
+class ReviewService:
     """
     Args:
         classifier: trained.
@@ -51,7 +41,7 @@ class Desk:
     def close(self) -> None:
         self.store.close()
 
-    def predict(self, interactions: Sequence[Interaction]) -> list[Answer]:
+    def predict(self, interactions: Sequence[Interaction]) -> list[Prediction]:
         return self.live.predict(interactions)
 
     def explain(self, asked: str | Interaction) -> Explanation:
@@ -60,45 +50,47 @@ class Desk:
     def add(self, interactions: Sequence[Interaction]) -> list[str]:
         """Keys of these; on disk, and neighbours to whatever is asked from now on."""
         self.live.label_codes([one.label for one in interactions])  # an unknown class is refused before anything else
-        judged = [self._judged(answer.probabilities) for answer in self.live.predict(interactions)]
-        states = self.live.passed_on(interactions)
-        keys = self.store.add(interactions, judged, states, [None] * len(interactions))
+        predictions = [self._prediction_of(one.probabilities) for one in self.live.predict(interactions)]
+        states = self.live.message_states(interactions)
+        keys = self.store.add(interactions, predictions, states, [None] * len(interactions))
         for key, number in zip(keys, self.live.add(interactions, states).tolist(), strict=True):
             self._know(int(key[1:]), number)
         return keys
 
-    def decide(self, key: str, label: str | None, reviewer: str | None = None) -> list[str]:
-        """A reviewer's verdict. Keys of open interactions around it, which may have to be judged again."""
+    def add_verdict(self, key: str, label: str | None, reviewer: str | None = None) -> list[str]:
+        """A reviewer's verdict. Keys of open interactions around it, which may have to be prediction again."""
         number = self.number_of(key)
         code = int(self.live.label_codes([label])[0])
         if self.store.find(key) is None:
-            self._keep([number], self.live.probabilities([self.live.case_of(number)]))
-        self.store.decide(key, None if code == HIDDEN else self.classes[code], reviewer)
+            self._keep([number], self.live.probabilities([self.live.ego_graph_of(number)]))
+        self.store.add_verdict(key, None if code == HIDDEN else self.classes[code], reviewer)
         self.live.label(number, self.find(key).interaction.label)
         around = np.concatenate(list(self.live.neighbours(number).values()))
         open_ones = [self.key_of(int(one)) for one in around if self.live.labels.values[one] == HIDDEN]
-        return open_ones[:MOST_JUDGED_AGAIN]
+        return open_ones[:MOST_PREDICTED_AGAIN]
 
-    def judge_again(self, keys: Sequence[str]) -> None:
+    def predict_again(self, keys: Sequence[str]) -> None:
         """Predict stored interactions anew, after something around them has changed."""
         known = [key for key in keys if self.store.find(key) is not None]
-        rows = self.live.probabilities([self.live.case_of(self.number_of(key)) for key in known])
+        rows = self.live.probabilities([self.live.ego_graph_of(self.number_of(key)) for key in known])
         for key, row in zip(known, rows, strict=True):
-            self.store.judge(key, self._judged(row))
+            self.store.update_prediction(key, self._prediction_of(row))
 
-    def page(self, wanted: Filter, order: str, limit: int, after: str | None) -> tuple[list[Stored], str | None]:
+    def page(
+        self, wanted: Filter, order: str, limit: int, after: str | None
+    ) -> tuple[list[StoredInteraction], str | None]:
         return self.store.page(wanted, order, limit, after)
 
-    def find(self, key: str) -> Stored:
+    def find(self, key: str) -> StoredInteraction:
         """A stored interaction, or one of training with what the model says of it now."""
         number = self.number_of(key)
         stored = self.store.find(key)
         if stored is not None:
             return stored
-        judged = self._judged(self.live.probabilities([self.live.case_of(number)])[0])
-        return Stored(key, self.live.interaction(number), False, judged)
+        prediction = self._prediction_of(self.live.probabilities([self.live.ego_graph_of(number)])[0])
+        return StoredInteraction(key, self.live.interaction(number), prediction=prediction)
 
-    def neighbours(self, key: str, most: int) -> dict[str, list[Neighbour]]:
+    def neighbours(self, key: str, most: int) -> dict[str, list[StoredInteraction]]:
         """Side → the latest interactions of its user, of its item."""
         found = self.live.neighbours(self.number_of(key))
         return {side: [self._neighbour(int(number)) for number in rows[::-1][:most]] for side, rows in found.items()}
@@ -115,15 +107,14 @@ class Desk:
     def key_of(self, number: int) -> str:
         return f"t{number}" if number < self.live.n_known else f"n{self._serials[number]}"
 
-    def _neighbour(self, number: int) -> Neighbour:
+    def _neighbour(self, number: int) -> StoredInteraction:
         key = self.key_of(number)
-        stored = self.store.find(key)
-        return Neighbour(key, self.live.interaction(number), None if stored is None else stored.judged.predicted)
+        return self.store.find(key) or StoredInteraction(key, self.live.interaction(number))
 
-    def _judged(self, probabilities: np.ndarray) -> Judged:
+    def _prediction_of(self, probabilities: np.ndarray) -> StoredPrediction:
         named = {name: float(share) for name, share in zip(self.classes, probabilities, strict=True)}
         best = max(named, key=lambda name: named[name])
-        return Judged(best, named, named[best], named[self.suspicious])
+        return StoredPrediction(best, named, named[best], named[self.suspicious])
 
     def _suspicious(self, wanted: str | None) -> str:
         if wanted is not None:
@@ -140,7 +131,7 @@ class Desk:
                 states = np.stack([np.frombuffer(state, np.float16).reshape(shape) for *_, state in portion])
             numbers = self.live.add(interactions, states)
             if states is None:
-                self.store.remember([serial for serial, *_ in portion], self.live.states(numbers))
+                self.store.update_states([serial for serial, *_ in portion], self.live.states(numbers))
             for (serial, *_), number in zip(portion, numbers.tolist(), strict=True):
                 self._know(serial, number)
         if not self.store.same_model:
@@ -152,12 +143,14 @@ class Desk:
                 self._keep(waiting[first : first + 1000].tolist(), rows[first : first + 1000])
         for number, label in self.store.decided():
             self.live.label(number, label)
-        self.store.adopt()
+        self.store.mark_current()
 
     def _keep(self, numbers: list[int], rows: np.ndarray) -> None:
         """Put rows of training into the store, with these probabilities."""
         interactions = [self.live.interaction(number) for number in numbers]
-        self.store.add(interactions, [self._judged(row) for row in rows], self.live.states(np.array(numbers)), numbers)
+        self.store.add(
+            interactions, [self._prediction_of(row) for row in rows], self.live.states(np.array(numbers)), numbers
+        )
 
     def _know(self, serial: int, number: int) -> None:
         self._numbers[serial] = number
@@ -168,7 +161,7 @@ class UnknownKeyError(InputError):
     """Nobody has heard of this interaction."""
 
 
-def described(classifier: SaftClassifier) -> dict[str, Any]:
+def model_facts(classifier: SaftClassifier) -> dict[str, Any]:
     """What people want to know about a model before they trust it."""
     network, report = classifier.network_, classifier.report()
     return {

@@ -51,21 +51,21 @@ INSERT INTO facts VALUES ('format', '1');
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What the model says of a stored interaction."""
+class StoredPrediction:
+    """The model's last prediction of a stored interaction."""
 
-    predicted: str
+    label: str
     probabilities: dict[str, float]
     certainty: float
     suspicion: float
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredInteraction:
     key: str
     interaction: Interaction
-    reviewed: bool
-    judged: Judged
+    reviewed: bool = False
+    prediction: StoredPrediction | None = None  # None for interactions of training that were never predicted
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Store:
             with self._transaction():
                 self._database.execute("DELETE FROM interactions WHERE number IS NOT NULL")
 
-    def adopt(self) -> None:
+    def mark_current(self) -> None:
         """Everything in it is this model's now. Said last, so that whoever is killed before begins anew."""
         with self._transaction():
             self._database.execute("INSERT OR REPLACE INTO facts VALUES ('model', ?)", (self._model,))
@@ -113,35 +113,35 @@ class Store:
     def add(
         self,
         interactions: Sequence[Interaction],
-        judged: Sequence[Judged],
+        predictions: Sequence[StoredPrediction],
         states: np.ndarray,
         numbers: Sequence[int | None],
     ) -> list[str]:
         """Keys of these, in order. All of them are kept, or none."""
         keys = []
         with self._transaction():
-            for one, said, state, number in zip(interactions, judged, states, numbers, strict=True):
+            for one, prediction, state, number in zip(interactions, predictions, states, numbers, strict=True):
                 cursor = self._database.execute(
                     "INSERT INTO interactions (number, user, item, text, time, attributes, given, label, predicted, "
                     "probabilities, certainty, suspicion, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         number, one.user, one.item, one.text, one.time, json.dumps(one.attributes),
-                        *[None if one.label is None else str(one.label)] * 2, *_columns(said), state.tobytes(),
+                        *[None if one.label is None else str(one.label)] * 2, *_columns(prediction), state.tobytes(),
                     ),
                 )  # fmt: skip
                 keys.append(f"n{cursor.lastrowid}" if number is None else f"t{number}")
         return keys
 
-    def judge(self, key: str, judged: Judged) -> None:
+    def update_prediction(self, key: str, prediction: StoredPrediction) -> None:
         """The model says something else now."""
         with self._transaction():
             where, value = _where(key)
             self._database.execute(
                 f"UPDATE interactions SET predicted=?, probabilities=?, certainty=?, suspicion=? WHERE {where}",  # noqa: S608
-                (*_columns(judged), value),
+                (*_columns(prediction), value),
             )
 
-    def decide(self, key: str, label: str | None, reviewer: str | None) -> None:
+    def add_verdict(self, key: str, label: str | None, reviewer: str | None) -> None:
         """A verdict; None takes it back, to the label that it came in with. All are kept, the last one counts."""
         with self._transaction():
             where, value = _where(key)
@@ -154,12 +154,14 @@ class Store:
                 (key, label, reviewer, time.time()),
             )
 
-    def find(self, key: str) -> Stored | None:
+    def find(self, key: str) -> StoredInteraction | None:
         where, value = _where(key)
         row = self._database.execute(f"{_SELECT} WHERE {where}", (value,)).fetchone()
         return None if row is None else _stored(row)
 
-    def page(self, wanted: Filter, order: str, limit: int, after: str | None) -> tuple[list[Stored], str | None]:
+    def page(
+        self, wanted: Filter, order: str, limit: int, after: str | None
+    ) -> tuple[list[StoredInteraction], str | None]:
         """Up to this many, and where the next page begins."""
         column, direction = ORDERS[order]
         conditions, values = _conditions(wanted)
@@ -199,7 +201,7 @@ class Store:
         rows = self._database.execute("SELECT number, label FROM interactions WHERE number IS NOT NULL AND reviewed")
         return [(row["number"], row["label"]) for row in rows]
 
-    def remember(self, serials: Sequence[int], states: np.ndarray) -> None:
+    def update_states(self, serials: Sequence[int], states: np.ndarray) -> None:
         """States of another model."""
         with self._transaction():
             self._database.executemany(
@@ -265,14 +267,16 @@ def _cursor(after: str) -> tuple[float, int]:
         raise InputError("`after` has to be what an earlier answer gave as `next`.") from error
 
 
-def _columns(judged: Judged) -> tuple[str, str, float, float]:
-    return judged.predicted, json.dumps(judged.probabilities), judged.certainty, judged.suspicion
+def _columns(prediction: StoredPrediction) -> tuple[str, str, float, float]:
+    return prediction.label, json.dumps(prediction.probabilities), prediction.certainty, prediction.suspicion
 
 
-def _stored(row: sqlite3.Row) -> Stored:
+def _stored(row: sqlite3.Row) -> StoredInteraction:
     interaction = Interaction(
         row["user"], row["item"], row["text"], row["label"], row["time"], json.loads(row["attributes"])
     )
-    judged = Judged(row["predicted"], json.loads(row["probabilities"]), row["certainty"], row["suspicion"])
+    prediction = StoredPrediction(
+        row["predicted"], json.loads(row["probabilities"]), row["certainty"], row["suspicion"]
+    )
     key = f"n{row['serial']}" if row["number"] is None else f"t{row['number']}"
-    return Stored(key, interaction, bool(row["reviewed"]), judged)
+    return StoredInteraction(key, interaction, bool(row["reviewed"]), prediction)

@@ -1,10 +1,10 @@
-"""Worker: one thread that owns the desk. Predictions that arrive within a few milliseconds are made together.
+"""Worker: one thread that owns the service. Predictions requested within a few milliseconds are made together.
 
-An encoder answers ten short texts in little more time than one, so gathering pays as soon as several clients ask. All
-else is done in the order of arrival. What was accepted is finished, also when the server is told to stop.
+An encoder reads ten short texts in little more time than one, so gathering pays as soon as there are several clients.
+All other work is done in the order of arrival. Work that was accepted is finished, also when the server stops.
 
-The desk is made in that thread as well: torch keeps helpers for every thread that ever computed, and those of one
-thread wait for work at the expense of another's, which doubles the time of an answer.
+The service is created in that thread as well: torch keeps a pool of helpers for every thread that ever computed, and
+idle helpers of one thread slow another one down, which doubles the time of a prediction.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from saft.online.live import Answer, Interaction
+from saft.online.live import Interaction, Prediction
 from saft.server.limits import Limits
-from saft.server.service import Desk
+from saft.server.service import ReviewService
 
 
 class BusyError(Exception):
@@ -31,11 +31,11 @@ class SlowError(Exception):
 @dataclass
 class _Question:
     interactions: Sequence[Interaction]
-    answers: asyncio.Future[list[Answer]]
+    predictions: asyncio.Future[list[Prediction]]
 
 
 class Worker:
-    desk: Desk
+    service: ReviewService
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -48,9 +48,9 @@ class Worker:
     def waiting(self) -> int:
         return self._waiting
 
-    async def start(self, load: Callable[[], Desk]) -> None:
+    async def start(self, load: Callable[[], ReviewService]) -> None:
         """Ready once the desk is there."""
-        self.desk = await asyncio.get_running_loop().run_in_executor(self._thread, load)
+        self.service = await asyncio.get_running_loop().run_in_executor(self._thread, load)
         self._gatherer = asyncio.create_task(self._gather())
 
     async def stop(self) -> None:
@@ -61,17 +61,17 @@ class Worker:
             self._gatherer.cancel()
         self._thread.shutdown(wait=True)
 
-    async def predict(self, interactions: Sequence[Interaction]) -> list[Answer]:
+    async def predict(self, interactions: Sequence[Interaction]) -> list[Prediction]:
         """Together with whatever else is asked in these milliseconds."""
         self._make_sure_there_is_room()
         question = _Question(interactions, asyncio.get_running_loop().create_future())
         self._questions.put_nowait(question)
-        return await self._finished(question.answers)
+        return await self._finished(question.predictions)
 
-    async def do(self, work: Callable[[Desk], Any]) -> Any:
+    async def do(self, work: Callable[[ReviewService], Any]) -> Any:
         """Anything else, in turn."""
         self._make_sure_there_is_room()
-        return await self._finished(asyncio.get_running_loop().run_in_executor(self._thread, work, self.desk))
+        return await self._finished(asyncio.get_running_loop().run_in_executor(self._thread, work, self.service))
 
     def _make_sure_there_is_room(self) -> None:
         if self._waiting >= self.limits.waiting:
@@ -97,18 +97,18 @@ class Worker:
             questions = [await self._questions.get()]
             if self._waiting > 1:  # alone, there is nobody to wait for
                 await asyncio.sleep(self.limits.gather_ms / 1000)
-            while not self._questions.empty() and _rows(questions) < self.limits.together:
+            while not self._questions.empty() and _rows(questions) < self.limits.batch_size:
                 questions.append(self._questions.get_nowait())
             rows = [one for question in questions for one in question.interactions]
             try:
-                answers = await loop.run_in_executor(self._thread, self.desk.predict, rows)
+                predictions = await loop.run_in_executor(self._thread, self.service.predict, rows)
             except Exception as error:  # whatever went wrong is the answer to all of them
                 for question in questions:
-                    _settle(question.answers, error=error)
+                    _settle(question.predictions, error=error)
                 continue
             for question in questions:
-                _settle(question.answers, answers[: len(question.interactions)])
-                answers = answers[len(question.interactions) :]
+                _settle(question.predictions, predictions[: len(question.interactions)])
+                predictions = predictions[len(question.interactions) :]
 
 
 def _rows(questions: list[_Question]) -> int:

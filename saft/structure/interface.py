@@ -6,6 +6,7 @@ and a new user or item needs only a vector of its own.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -42,15 +43,12 @@ class InteractionEmbedding(ABC):
         return self
 
     def transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """(interactions, dim). New users and items are folded in from the interactions given here, and forgotten."""
+        """(interactions, dim). New users and items are folded in from these interactions; the tables do not change."""
         users, items = checked(users, items)
-        new_users, new_items = _unknown(users, self.known_users_), _unknown(items, self.known_items_)
-        if not len(new_users) and not len(new_items):
-            return self._combined(users, items)
-        vectors = self.extend(users, items)._combined(users, items)
-        self.known_users_[new_users] = False
-        self.known_items_[new_items] = False
-        return vectors
+        if not len(_unknown(users, self.known_users_)) and not len(_unknown(items, self.known_items_)):
+            return self._gathered(self.user_factors_, self.item_factors_, users, items, users, items)
+        by_user, by_item = self._folded_tables(users, items)
+        return self._gathered(by_user.factors, by_item.factors, by_user.inverse, by_item.inverse, users, items)
 
     def fit_transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         return self.fit(users, items).transform(users, items)
@@ -65,25 +63,28 @@ class InteractionEmbedding(ABC):
         new_users, new_items = _unknown(users, self.known_users_), _unknown(items, self.known_items_)
         if not len(new_users) and not len(new_items):
             return self
+        by_user, by_item = self._folded_tables(users, items)
         self.user_factors_, self.known_users_ = _grown(self.user_factors_, self.known_users_, users)
         self.item_factors_, self.known_items_ = _grown(self.item_factors_, self.known_items_, items)
-        self.user_factors_[new_users] = 0  # room that somebody else may have had for a moment
-        self.item_factors_[new_items] = 0
+        self.user_factors_[new_users] = by_user.factors_of(new_users)
+        self.item_factors_[new_items] = by_item.factors_of(new_items)
+        self.known_users_[new_users] = True
+        self.known_items_[new_items] = True
+        return self
+
+    def _folded_tables(self, users: np.ndarray, items: np.ndarray) -> "tuple[_NodeTable, _NodeTable]":
+        """The users and items of these interactions with their vectors, new ones folded in."""
+        by_user = _NodeTable.of(users, self.user_factors_, self.known_users_)
+        by_item = _NodeTable.of(items, self.item_factors_, self.known_items_)
         rng = np.random.default_rng(self.seed)
         while True:
-            by_user = self._fold_side(users, items, self.known_users_, self.known_items_, self.item_factors_, rng)
-            by_item = self._fold_side(items, users, self.known_items_, self.known_users_, self.user_factors_, rng)
-            for (nodes, factors), table, known in (
-                (by_user, self.user_factors_, self.known_users_),
-                (by_item, self.item_factors_, self.known_items_),
-            ):
-                table[nodes] = factors
-                known[nodes] = True
-            if not len(by_user[0]) and not len(by_item[0]):
-                break
-        self.known_users_[users] = True  # what no path reaches is settled too: as zero
-        self.known_items_[items] = True
-        return self
+            # Both sides are computed before either is stored: a round uses the vectors of the round before.
+            new_users, user_factors = self._fold_side(by_user, by_item, rng)
+            new_items, item_factors = self._fold_side(by_item, by_user, rng)
+            if not len(new_users) and not len(new_items):
+                return by_user, by_item
+            by_user.store(new_users, user_factors)
+            by_item.store(new_items, item_factors)
 
     @abstractmethod
     def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -101,30 +102,65 @@ class InteractionEmbedding(ABC):
             degrees: (nodes, 1) interactions of each node, with known neighbours or not.
         """
 
-    def _combined(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        result = np.empty((len(users), self.dim), dtype=self.user_factors_.dtype)
-        for first in range(0, len(users), ROWS_AT_ONCE):  # small temporaries: at ten million rows this halves the peak
+    def _combined(
+        self, user_factors: np.ndarray, item_factors: np.ndarray, users: np.ndarray, items: np.ndarray
+    ) -> np.ndarray:
+        """The vectors of interactions from those of their users and items, (interactions, dim) each, and the codes."""
+        return user_factors + item_factors
+
+    def _gathered(
+        self,
+        user_factors: np.ndarray,
+        item_factors: np.ndarray,
+        user_rows: np.ndarray,
+        item_rows: np.ndarray,
+        users: np.ndarray,
+        items: np.ndarray,
+    ) -> np.ndarray:
+        """Combine the rows of both tables, a part at a time: at ten million rows this halves the peak of memory."""
+        result = np.empty((len(users), self.dim), dtype=user_factors.dtype)
+        for first in range(0, len(users), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
-            np.add(self.user_factors_[users[rows]], self.item_factors_[items[rows]], out=result[rows])
+            result[rows] = self._combined(
+                user_factors[user_rows[rows]], item_factors[item_rows[rows]], users[rows], items[rows]
+            )
         return result
 
     def _fold_side(
-        self,
-        nodes: np.ndarray,
-        others: np.ndarray,
-        known: np.ndarray,
-        known_others: np.ndarray,
-        other_factors: np.ndarray,
-        rng: np.random.Generator,
+        self, side: "_NodeTable", other: "_NodeTable", rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(nodes that can be folded in now, their vectors)."""
-        usable = ~known[nodes] & known_others[others]
-        order = np.flatnonzero(usable)[np.argsort(nodes[usable], kind="stable")]
-        new, starts = np.unique(nodes[order], return_index=True)
+        """(rows of nodes that can be folded in now, their vectors)."""
+        usable = ~side.known[side.inverse] & other.known[other.inverse]
+        order = np.flatnonzero(usable)[np.argsort(side.inverse[usable], kind="stable")]
+        new, starts = np.unique(side.inverse[order], return_index=True)
         if not len(new):
             return new, np.empty((0, self.dim))
-        degrees = np.bincount(nodes, minlength=len(known))[new][:, None]
-        return new, self._folded(other_factors[others[order]], starts, degrees, rng)
+        degrees = np.bincount(side.inverse, minlength=len(side.known))[new][:, None]
+        return new, self._folded(other.factors[other.inverse[order]], starts, degrees, rng)
+
+
+@dataclass(frozen=True)
+class _NodeTable:
+    """The distinct nodes of some interactions, with copies of their vectors."""
+
+    codes: np.ndarray  # (nodes,) ascending
+    inverse: np.ndarray  # (interactions,) row of each interaction's node
+    factors: np.ndarray  # (nodes, dim), zero where not known
+    known: np.ndarray  # (nodes,)
+
+    @classmethod
+    def of(cls, nodes: np.ndarray, factors: np.ndarray, known: np.ndarray) -> "_NodeTable":
+        codes, inverse = np.unique(nodes, return_inverse=True)
+        inside = np.where(codes < len(known), codes, 0)
+        there = known[inside] & (codes < len(known))
+        return cls(codes, inverse, np.where(there[:, None], factors[inside], 0), there)
+
+    def store(self, rows: np.ndarray, factors: np.ndarray) -> None:
+        self.factors[rows] = factors
+        self.known[rows] = True
+
+    def factors_of(self, codes: np.ndarray) -> np.ndarray:
+        return self.factors[np.searchsorted(self.codes, codes)]
 
 
 def mean_of(neighbours: np.ndarray, starts: np.ndarray) -> np.ndarray:

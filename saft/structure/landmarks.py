@@ -32,8 +32,10 @@ class ShortestPathEmbedding(InteractionEmbedding):
         _spread(graph, users, items)
         return users, items
 
-    def _combined(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        hops = np.minimum(self.user_factors_[users], self.item_factors_[items])
+    def _combined(
+        self, user_factors: np.ndarray, item_factors: np.ndarray, users: np.ndarray, items: np.ndarray
+    ) -> np.ndarray:
+        hops = np.minimum(user_factors, item_factors)
         landmarks = len(self.landmark_users_)
         same = (users[:, None] == self.landmark_users_) & (items[:, None] == self.landmark_items_)
         distance = 1 + hops

@@ -1,4 +1,7 @@
-"""SaftClassifier as its users meet it: fit, predict, score, embed, save, load; new users and items; bad input."""
+"""SaftClassifier as its users meet it: fit, predict, score, embed, save, load; new users and items; bad input.
+
+Covers: classifier.assembly, classifier.fit_report, classifier.fitting, classifier.storage, learning.prediction.
+"""
 
 import json
 import shutil
@@ -34,7 +37,7 @@ def parts(network):
 
 @pytest.fixture(scope="module")
 def fitted(network, parts, tiny_settings):
-    return SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), parts.train, parts.valid)
+    return SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
 
 
 NEW = [
@@ -55,22 +58,24 @@ def test_predict_gives_the_rows_as_they_came_with_prediction_and_probabilities(n
     assert table["prediction"].to_list() == [fitted.classes_[int(place)] for place in probabilities.argmax(axis=1)]
 
 
-@pytest.mark.parametrize("changes", [{}, {"phrases": False}, {"labels": False}, {"fusion": "none"}])
+@pytest.mark.parametrize("changes", [{}, {"ngrams": False}, {"labels": False}, {"fusion": "none"}])
 def test_before_training_the_answer_is_the_best_that_hints_give_alone(network, parts, tiny_settings, changes):
     assembly = Assembly.fresh(Settings.of(tiny_settings | changes), network.showing(parts.train))
-    feed, head = assembly.feed(), assembly.model.head
-    rows, hints = feed.hints_in_training(N)
-    weights, offsets = (part.detach().double().numpy() for part in (head.weight[:, -hints.shape[1] :].T, head.bias))
-    seen = next(feed.prediction_passes(parts.test))
-    batch = feed.batch(seen.batches[0], seen)
-    expected = batch.hints[batch.targets].numpy() @ weights + offsets
+    loader, head = assembly.loader(), assembly.model.head
+    rows, side_features = loader.masked_side_features(N)
+    weights, offsets = (
+        part.detach().double().numpy() for part in (head.weight[:, -side_features.shape[1] :].T, head.bias)
+    )
+    seen = next(loader.prediction_passes(parts.test))
+    batch = loader.batch(seen.batches[0], seen)
+    expected = batch.side_features[batch.seed_rows].numpy() @ weights + offsets
     np.testing.assert_allclose(assembly.model(batch).logits.detach(), expected, atol=1e-5)
 
-    clues = feed.inputs.clues.shape[1]
-    straight_on = np.vstack([np.zeros((hints.shape[1] - clues, 3)), np.eye(3)[:clues]])
+    ngram_log_odds = loader.features.ngram_log_odds.shape[1]
+    straight_on = np.vstack([np.zeros((side_features.shape[1] - ngram_log_odds, 3)), np.eye(3)[:ngram_log_odds]])
 
     def loss(weights: np.ndarray, offsets: np.ndarray) -> float:
-        logs = log_softmax(hints @ weights + offsets, axis=1)
+        logs = log_softmax(side_features @ weights + offsets, axis=1)
         pulled = ((weights - straight_on) ** 2).sum() / (2 * STRENGTH * len(rows))
         return -logs[np.arange(len(rows)), network.labels[rows]].mean() + pulled
 
@@ -84,7 +89,9 @@ def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings)
     labels = network.labels.copy()
     labels[parts.test] = (labels[parts.test] + 1) % 3
     flipped = replace(network, labels=labels)
-    other = SaftClassifier(**tiny_settings).fit(flipped, parts.train, parts.valid)  # not even hidden beforehand
+    other = SaftClassifier(**tiny_settings).fit(
+        flipped, train=parts.train, valid=parts.valid
+    )  # not even hidden beforehand
     np.testing.assert_array_equal(
         other.predict_proba(flipped.take(parts.test)), fitted.predict_proba(network.take(parts.test))
     )
@@ -93,8 +100,8 @@ def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings)
 def test_validation_labels_do_not_reach_what_the_model_reads(network, parts, fitted, tiny_settings):
     labels = network.labels.copy()
     labels[parts.valid] = (labels[parts.valid] + 1) % 3
-    other = SaftClassifier(**tiny_settings).fit(replace(network, labels=labels), parts.train, parts.valid)
-    np.testing.assert_array_equal(other.assembly_.inputs.clues, fitted.assembly_.inputs.clues)
+    other = SaftClassifier(**tiny_settings).fit(replace(network, labels=labels), train=parts.train, valid=parts.valid)
+    np.testing.assert_array_equal(other.assembly_.features.ngram_log_odds, fitted.assembly_.features.ngram_log_odds)
     assert (other.network_.labels[parts.valid] == labels[parts.valid]).all()  # visible to neighbours, afterwards
 
 
@@ -199,7 +206,8 @@ def test_no_test_label_and_no_pickle_is_in_the_saved_folder(network, parts, fitt
 
 
 @pytest.mark.parametrize("changes", [
-    {"fusion": "none", "labels": False}, {"words": False}, {"remember": False, "messages": "gau"}, {"nodes": "trained"},
+    {"fusion": "none", "labels": False}, {"words": False}, {"cache_neighbours": False, "messages": "gau"},
+    {"nodes": "trained"},
     {"distance": "none", "centrality": "none", "readout": "gated"}, {"sampling": "centrality", "centrality": "sketch"},
 ])  # fmt: skip
 def test_every_variant_trains_saves_loads_and_predicts_new_rows(network, tiny_settings, tmp_path, changes):
@@ -220,7 +228,9 @@ def test_label_types_survive(tiny_settings, tmp_path, network):
 
 
 def test_learning_from_the_words_and_the_graph_works_at_all(network, tiny_settings):
-    classifier = SaftClassifier(**tiny_settings | {"epochs": 12, "new_rate": 3e-3, "learning_rate": 3e-3}).fit(network)
+    classifier = SaftClassifier(
+        **tiny_settings | {"epochs": 12, "head_learning_rate": 3e-3, "learning_rate": 3e-3}
+    ).fit(network)
     assert classifier.score(network) > 0.42  # a constant answer reaches 0.27
 
 

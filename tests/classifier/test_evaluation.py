@@ -20,7 +20,7 @@ def parts(network):
 @pytest.fixture(scope="module")
 def fitted(network, parts, tiny_settings):
     return saft.SaftClassifier(**tiny_settings | {"epochs": 6}).fit(
-        network.hiding(parts.test), parts.train, parts.valid
+        network.hiding(parts.test), train=parts.train, valid=parts.valid
     )
 
 
@@ -49,7 +49,7 @@ def test_removing_text_is_predicting_the_rows_without_words(network, parts, fitt
 
     import polars as pl
 
-    from saft.learning.loader import Feed
+    from saft.learning.loader import BatchLoader
     from saft.learning.prediction import predict_logits
     from saft.metrics import score, softmax
 
@@ -57,9 +57,11 @@ def test_removing_text_is_predicting_the_rows_without_words(network, parts, fitt
     texts = network.texts.to_list()
     for row in parts.test:
         texts[row] = ""
-    whole, numbers = fitted.feed_for(rows)
-    tokens = fitted.assembly_.reader.read(replace(network, texts=pl.Series(texts))).tokens
-    feed = Feed(replace(whole.inputs, tokens=tokens), whole.labels, whole.n_classes, whole.settings, whole.memory)
-    scores = score(rows.labels, softmax(predict_logits(fitted.model_, feed, numbers), fitted.temperature_))
+    whole, numbers = fitted.loader_for(rows)
+    tokens = fitted.assembly_.featurizer.transform(replace(network, texts=pl.Series(texts))).tokens
+    loader = BatchLoader(
+        replace(whole.features, tokens=tokens), whole.labels, whole.n_classes, whole.settings, whole.cache
+    )
+    scores = score(rows.labels, softmax(predict_logits(fitted.model_, loader, numbers), fitted.temperature_))
     removed = {name: macro for name, macro, _ in what_removing_costs(fitted, rows)}
     assert removed["without text"] == pytest.approx(scores.macro_f1)

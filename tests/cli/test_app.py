@@ -1,4 +1,7 @@
-"""The commands as a new user runs them, in a process of their own."""
+"""The commands as a new user runs them, in a process of their own.
+
+Covers: cli.console, cli.data.
+"""
 
 import subprocess
 import sys

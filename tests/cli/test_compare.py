@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import saft
-from tests.test_cli import run
+from tests.cli.test_app import run
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_it_shows_a_leaderboard_and_writes_table_runs_and_picture(folder, tiny_e
         (["--methods", "tfidf,brt"], "There is no method 'brt'. Did you mean 'bert'?"),
         (["--methods", "bert", "--set", "bert.layers"], "say method.setting=value"),
         (["--methods", "bert", "--set", "bert.layers=two"], "layers has to be a number"),
-        (["--methods", "bert", "--set", "bert.remember=perhaps"], "remember is true or false"),
+        (["--methods", "bert", "--set", "bert.cache_neighbours=perhaps"], "cache_neighbours is true or false"),
         (["--methods", "bert", "--set", "bert.poling=first"], "Did you mean 'pooling'?"),
         (
             ["--methods", "causal_lm_gcn", "--set", "causal_lm_gcn.encoder=./no", "--seeds", "1"],

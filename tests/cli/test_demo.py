@@ -14,7 +14,7 @@ def mean_score(network, seeds, settings) -> float:
     for seed in seeds:
         parts = saft.split(network, seed=seed)
         classifier = saft.SaftClassifier(**settings, seed=seed)
-        classifier.fit(network.hiding(parts.test), parts.train, parts.valid)
+        classifier.fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
         scores.append(100 * classifier.score(network.take(parts.test)))
     return float(np.mean(scores))
 

@@ -1,4 +1,7 @@
-"""train, predict, evaluate and embed as a new user runs them, in processes of their own."""
+"""train, predict, evaluate and embed as a new user runs them, in processes of their own.
+
+Covers: classifier.tuning, cli.options, cli.progress.
+"""
 
 import json
 import os
@@ -11,7 +14,7 @@ import polars as pl
 import pytest
 
 import saft
-from tests.test_cli import SAFT, run
+from tests.cli.test_app import SAFT, run
 
 QUICK = [
     "--max-length", "24", "--epochs", "2", "--structure-dim", "8", "--node-dim", "8", "--neighbours", "3",

@@ -1,4 +1,7 @@
-"""Bad input gets an error that names the file, the column, the rows and the remedy; nothing is dropped silently."""
+"""Bad input gets an error that names the file, the column, the rows and the remedy; nothing is dropped silently.
+
+Covers: errors, data.columns, data.diagnosis.
+"""
 
 import gzip
 import re

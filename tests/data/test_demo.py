@@ -1,4 +1,7 @@
-"""The demo network: exact size, reproducible, and a task that needs words and structure."""
+"""The demo network: exact size, reproducible, and a task that needs words and structure.
+
+Covers: data.demo_texts.
+"""
 
 import numpy as np
 import polars as pl

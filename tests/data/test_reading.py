@@ -1,4 +1,7 @@
-"""Every format and export is read from a file written in its real layout."""
+"""Every format and export is read from a file written in its real layout.
+
+Covers: data.attributes, data.files.
+"""
 
 import gzip
 import json

@@ -1,4 +1,7 @@
-"""Figures of a network, against counts made by hand, and a picture that can be looked at."""
+"""Figures of a network, against counts made by hand, and a picture that can be looked at.
+
+Covers: data.plot.
+"""
 
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ import pytest
 
 import saft
 from saft.data.joining import join
-from saft.features.featurizer import Reader
+from saft.features.featurizer import Featurizer
 from saft.features.tokens import load_tokenizer
 from saft.settings import Settings
 
@@ -15,18 +15,18 @@ def network():
     return saft.demo_network(300)
 
 
-def reader(network, settings, **changes) -> Reader:
+def featurizer(network, settings, **changes) -> Featurizer:
     chosen = Settings.of(settings | changes)
-    return Reader(chosen, load_tokenizer(chosen.encoder)).learn(network)
+    return Featurizer(chosen, load_tokenizer(chosen.encoder)).fit(network)
 
 
 def test_rows_that_are_joined_do_not_change_what_was_read(network, tiny_settings):
-    reads = reader(network, tiny_settings, nodes="gaussian")
-    known = reads.read(network)
+    reads = featurizer(network, tiny_settings, nodes="gaussian")
+    known = reads.transform(network)
     rows = [{"user": "new", "item": network.item_ids[0], "text": "lovely"}, {"user": "new", "item": "x", "text": ""}]
     with pytest.warns(saft.InputWarning):
         joined = join(network, saft.read(rows, labelled=False))
-    both = reads.read(joined, known)
+    both = reads.transform(joined, known)
     assert len(both) == 302
     assert (both.n_users, both.n_items) == (network.n_users + 1, network.n_items + 1)
     for role, vectors in both.structure.items():
@@ -35,33 +35,33 @@ def test_rows_that_are_joined_do_not_change_what_was_read(network, tiny_settings
     np.testing.assert_array_equal(both.user_vectors[:-1], known.user_vectors)
     assert both.user_vectors[-1].any()
     assert both.tokens.lengths[300:].tolist() == [3, 2]
-    np.testing.assert_array_equal(both.clues[:300], known.clues)
-    assert both.clues[300].any()
-    np.testing.assert_array_equal(reads.read(network).structure["distance"], known.structure["distance"])
+    np.testing.assert_array_equal(both.ngram_log_odds[:300], known.ngram_log_odds)
+    assert both.ngram_log_odds[300].any()
+    np.testing.assert_array_equal(reads.transform(network).structure["distance"], known.structure["distance"])
 
 
 def test_without_words_every_text_is_empty(network, tiny_settings):
-    assert set(reader(network, tiny_settings, words=False).read(network).tokens.lengths) == {2}
+    assert set(featurizer(network, tiny_settings, words=False).transform(network).tokens.lengths) == {2}
 
 
 def test_attributes_stand_for_nodes_where_they_are_given(network, tiny_settings):
-    inputs = reader(network, tiny_settings, nodes="gaussian").read(network)
-    assert inputs.user_vectors.shape[1] == tiny_settings["node_dim"]  # nothing is known of users
+    features = featurizer(network, tiny_settings, nodes="gaussian").transform(network)
+    assert features.user_vectors.shape[1] == tiny_settings["node_dim"]  # nothing is known of users
     categories = network.item_attributes.unique().height
-    assert inputs.item_vectors.shape[1] == categories + 1  # one column for missing ones
-    assert reader(network, tiny_settings, nodes="trained").read(network).user_vectors.shape[1] == 0
+    assert features.item_vectors.shape[1] == categories + 1  # one column for missing ones
+    assert featurizer(network, tiny_settings, nodes="trained").transform(network).user_vectors.shape[1] == 0
 
 
 def test_reading_looks_at_labels_for_phrases_only(network, tiny_settings):
     hidden = network.hiding(np.arange(len(network)))
-    first, second = (reader(n, tiny_settings).read(n) for n in (network, hidden))
+    first, second = (featurizer(n, tiny_settings).transform(n) for n in (network, hidden))
     np.testing.assert_array_equal(first.structure["distance"], second.structure["distance"])
     np.testing.assert_array_equal(first.tokens.flat, second.tokens.flat)
     np.testing.assert_array_equal(first.user_vectors, second.user_vectors)
-    assert first.clues.any()
-    assert not second.clues.any()
+    assert first.ngram_log_odds.any()
+    assert not second.ngram_log_odds.any()
 
 
 def test_phrases_are_not_read_where_words_are_not(network, tiny_settings):
-    for changes in ({"words": False}, {"phrases": False}):
-        assert reader(network, tiny_settings, **changes).read(network).clues.shape == (300, 0)
+    for changes in ({"words": False}, {"ngrams": False}):
+        assert featurizer(network, tiny_settings, **changes).transform(network).ngram_log_odds.shape == (300, 0)

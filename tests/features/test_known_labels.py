@@ -28,8 +28,8 @@ def by_hand(users, items, labels, row, n_classes) -> list[float]:
 )
 def test_what_is_around_an_interaction_is_what_one_counts_by_hand(rows):
     users, items, labels = (np.array(column, dtype=np.int32) for column in zip(*rows, strict=True))
-    known = KnownLabels(users, items, labels, 4, 3, 3)
-    got = known.around(np.arange(len(rows)))
+    known = KnownLabels.count(users, items, labels, 4, 3, 3)
+    got = known.features(np.arange(len(rows)))
     expected = [by_hand(users.tolist(), items.tolist(), labels.tolist(), row, 3) for row in range(len(rows))]
     np.testing.assert_allclose(got, expected, atol=1e-5)
     assert got.shape[1] == KnownLabels.width(3)
@@ -37,6 +37,6 @@ def test_what_is_around_an_interaction_is_what_one_counts_by_hand(rows):
 
 def test_nothing_known_says_nothing():
     users = items = np.zeros(3, np.int32)
-    known = KnownLabels(users, items, np.array([1, HIDDEN, HIDDEN], np.int32), 1, 1, 2)
-    assert not known.around(np.array([0])).any()
-    assert known.around(np.array([1])).any()
+    known = KnownLabels.count(users, items, np.array([1, HIDDEN, HIDDEN], np.int32), 1, 1, 2)
+    assert not known.features(np.array([0])).any()
+    assert known.features(np.array([1])).any()

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import saft
 from saft.data.network import HIDDEN
-from saft.features import ngrams as phrases
-from saft.features.ngrams import BITS, LARGEST, PARTS, STRENGTH, WORDS, Phrases, SubstringHashes, count, weigh
+from saft.features import ngrams as ngrams
+from saft.features.ngrams import BITS, LARGEST, PARTS, STRENGTH, WORDS, NgramModel, SubstringHashes, count, weigh
 
 HALF = 1 << BITS
 
@@ -48,7 +48,7 @@ def test_counts_are_those_of_spelling_every_n_gram_out(texts):
 def test_many_texts_are_counted_as_few_are(monkeypatch):
     texts = saft.demo_network(300).texts
     whole = count(texts)
-    monkeypatch.setattr(phrases, "AT_ONCE", 7)
+    monkeypatch.setattr(ngrams, "AT_ONCE", 7)
     assert (count(texts) != whole).nnz == 0
 
 
@@ -85,64 +85,64 @@ def labels(network, n_classes) -> np.ndarray:
 
 
 def test_a_clue_is_the_log_probability_minus_the_log_share(monkeypatch, network, labels, n_classes):
-    monkeypatch.setattr(phrases, "STEPS", 1_000)
-    made = Phrases.learn(network.texts, labels, n_classes, seed=3)
+    monkeypatch.setattr(ngrams, "STEPS", 1_000)
+    made = NgramModel.fit(network.texts, labels, n_classes, seed=3)
     counted = count(network.texts[:300])
     columns = np.flatnonzero(counted.getnnz(axis=0) > 1)
     # For two classes scikit-learn has one vector of weights where we have two of half its size.
     model = LogisticRegression(C=STRENGTH * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
-    model.fit(weigh(counted, made.rarity)[:, columns], labels[:300])
-    rows = weigh(count(network.texts[300:]), made.rarity)[:, columns]
+    model.fit(weigh(counted, made.idf)[:, columns], labels[:300])
+    rows = weigh(count(network.texts[300:]), made.idf)[:, columns]
     shares = (np.bincount(labels[:300]) + 1) / (300 + n_classes)
     expected = (model.predict_log_proba(rows) - np.log(shares)).clip(-LARGEST, LARGEST)
-    np.testing.assert_allclose(made.learnt[300:], expected, atol=0.02)
-    np.testing.assert_array_equal(made.learnt[300:], made.read(network.texts[300:]))
+    np.testing.assert_allclose(made.fitted_log_odds[300:], expected, atol=0.02)
+    np.testing.assert_array_equal(made.fitted_log_odds[300:], made.log_odds(network.texts[300:]))
 
 
 def test_clues_of_texts_without_a_label_speak_for_their_class():
     words = ["splendid", "dreadful", "middling"]
     texts = pl.Series([f"number {number}: a {words[number % 3]} thing" for number in range(90)])
     labels = np.arange(90, dtype=np.int32) % 3
-    clues = Phrases.learn(texts, np.where(np.arange(90) < 60, labels, HIDDEN), 3, seed=0).learnt
-    assert (clues.argmax(axis=1) == labels).all()
-    assert clues[np.arange(90), labels].min() > 0.3
+    ngram_log_odds = NgramModel.fit(texts, np.where(np.arange(90) < 60, labels, HIDDEN), 3, seed=0).fitted_log_odds
+    assert (ngram_log_odds.argmax(axis=1) == labels).all()
+    assert ngram_log_odds[np.arange(90), labels].min() > 0.3
 
 
 def test_no_clue_knows_the_label_of_its_own_interaction(network, labels, n_classes):
-    first = Phrases.learn(network.texts, labels, n_classes, seed=3).learnt
+    first = NgramModel.fit(network.texts, labels, n_classes, seed=3).fitted_log_odds
     for row in (0, 17, 123):
         flipped = labels.copy()
         flipped[row] = (flipped[row] + 1) % n_classes
-        second = Phrases.learn(network.texts, flipped, n_classes, seed=3).learnt
+        second = NgramModel.fit(network.texts, flipped, n_classes, seed=3).fitted_log_odds
         np.testing.assert_array_equal(first[row], second[row])
         assert (first[300:] != second[300:]).any()  # others may
 
 
 def test_the_same_seed_gives_the_same_clues(network, labels, n_classes):
-    first, second = (Phrases.learn(network.texts, labels, n_classes, seed=5).learnt for _ in range(2))
+    first, second = (NgramModel.fit(network.texts, labels, n_classes, seed=5).fitted_log_odds for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
 def test_rows_that_no_regression_learnt_from_are_read_like_new_ones(monkeypatch, network, labels, n_classes):
-    monkeypatch.setattr(phrases, "MOST_FITTED", 200)
-    made = Phrases.learn(network.texts, labels, n_classes, seed=3)
-    asked = (made.learnt[:300] == made.read(network.texts[:300])).all(axis=1)
+    monkeypatch.setattr(ngrams, "MOST_FITTED", 200)
+    made = NgramModel.fit(network.texts, labels, n_classes, seed=3)
+    asked = (made.fitted_log_odds[:300] == made.log_odds(network.texts[:300])).all(axis=1)
     assert asked.sum() == 100
 
 
 def test_classes_with_few_rows_have_no_clue(network, labels, n_classes):
     rare = labels.copy()
     rare[:3] = n_classes
-    made = Phrases.learn(network.texts, rare, n_classes + 2, seed=3)
+    made = NgramModel.fit(network.texts, rare, n_classes + 2, seed=3)
     assert made.classes.tolist() == list(range(n_classes))
-    assert not made.learnt[:, n_classes:].any()
-    assert made.learnt[:3, :n_classes].any()
+    assert not made.fitted_log_odds[:, n_classes:].any()
+    assert made.fitted_log_odds[:3, :n_classes].any()
 
 
 @pytest.mark.parametrize("known", [0, 5, 400])
 def test_where_there_is_nothing_to_tell_apart_clues_are_silent(network, known):
     labels = np.where(np.arange(400) < known, 0, HIDDEN).astype(np.int32)
-    made = Phrases.learn(network.texts, labels, 3, seed=0)
-    assert made.learnt.shape == (400, 3)
-    assert not made.learnt.any()
-    assert not made.read(network.texts[:4]).any()
+    made = NgramModel.fit(network.texts, labels, 3, seed=0)
+    assert made.fitted_log_odds.shape == (400, 3)
+    assert not made.fitted_log_odds.any()
+    assert not made.log_odds(network.texts[:4]).any()

@@ -36,9 +36,9 @@ def test_vectors_are_standard_normal_and_unrelated():
 
 
 def test_attributes_become_standardised_numbers_and_a_column_per_value():
-    learnt = Attributes.learn(TABLE)
-    numbers = learnt.transform(TABLE, 4)
-    assert numbers.shape == (4, learnt.width)
+    fitted = Attributes.fit(TABLE)
+    numbers = fitted.transform(TABLE, 4)
+    assert numbers.shape == (4, fitted.width)
     np.testing.assert_allclose(numbers[:, 0], [-1, 0, 0, 1], atol=1e-6)  # mean 40, spread 20; missing is the mean
     np.testing.assert_array_equal(numbers[:, 1], [0, 0, 1, 0])  # and says so
     np.testing.assert_array_equal(numbers[:, 2:5], [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]])  # ulm, bonn, missing
@@ -46,11 +46,11 @@ def test_attributes_become_standardised_numbers_and_a_column_per_value():
 
 
 def test_attributes_survive_json_and_tables_with_other_columns():
-    learnt = Attributes.learn(TABLE)
-    again = Attributes.from_json(learnt.to_json())
-    np.testing.assert_array_equal(again.transform(TABLE, 4), learnt.transform(TABLE, 4))
+    fitted = Attributes.fit(TABLE)
+    again = Attributes.from_json(fitted.to_json())
+    np.testing.assert_array_equal(again.transform(TABLE, 4), fitted.transform(TABLE, 4))
     other = pl.DataFrame({"town": ["bonn", "paris"], "shoe": [1, 2]})
     numbers = again.transform(other, 2)
-    assert numbers.shape == (2, learnt.width)
+    assert numbers.shape == (2, fitted.width)
     np.testing.assert_array_equal(numbers[:, 2:5], [[0, 1, 0], [0, 0, 0]])  # a value never seen has no column
     np.testing.assert_array_equal(again.transform(None, 3)[:, 1], [1, 1, 1])

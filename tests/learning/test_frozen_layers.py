@@ -9,8 +9,8 @@ import torch
 import saft
 from saft import SaftClassifier
 from saft.features.tokens import load_tokenizer, tokenise
-from saft.learning.frozen_layers import FrozenLayers
-from saft.model.encoder import LanguageModel
+from saft.learning.frozen_layers import FrozenLayerCache
+from saft.model.encoder import TextEncoder
 from saft.settings import Settings
 
 
@@ -26,8 +26,8 @@ def network():
 
 
 @pytest.fixture
-def language(tiny_encoder):
-    return LanguageModel.load(tiny_encoder, frozen=1)
+def encoder(tiny_encoder):
+    return TextEncoder.load(tiny_encoder, frozen=1)
 
 
 @pytest.fixture
@@ -38,35 +38,35 @@ def tokens(network, tiny_encoder):
 @pytest.fixture
 def embedded(monkeypatch):
     """How many texts were given to the frozen layers as tokens, one entry per time."""
-    counts, embed = [], LanguageModel.embed
+    counts, embed = [], TextEncoder.embed
 
     def counting(model, given, mask):
         counts.extend([] if given.is_floating_point() else [len(given)])
         return embed(model, given, mask)
 
-    monkeypatch.setattr(LanguageModel, "embed", counting)
+    monkeypatch.setattr(TextEncoder, "embed", counting)
     return counts
 
 
-def test_every_text_is_read_once_and_remembered_to_the_last_digit(language, tokens, embedded):
-    frozen = FrozenLayers(language.train(), tokens)
+def test_every_text_is_read_once_and_remembered_to_the_last_digit(encoder, tokens, embedded):
+    frozen = FrozenLayerCache(encoder.train(), tokens)
     first, others = np.array([7, 3, 9]), np.array([3, 5, 7, 11])
     frozen.padded(first)
     states, mask = frozen.padded(others)
     assert embedded == [3, 2]
     ids, expected_mask = map(torch.from_numpy, tokens.padded(others))
     np.testing.assert_array_equal(mask, expected_mask)
-    expected = language.embed(ids, expected_mask).numpy()
+    expected = encoder.embed(ids, expected_mask).numpy()
     np.testing.assert_allclose(states[mask == 1], expected[mask == 1], atol=1e-5)
     assert (states[mask == 0] == 0).all()
 
 
-@pytest.mark.parametrize("changes", [{}, {"remember": False}, {"fusion": "none", "labels": False}])
+@pytest.mark.parametrize("changes", [{}, {"cache_neighbours": False}, {"fusion": "none", "labels": False}])
 def test_training_comes_to_the_same_as_without_remembering(network, tiny_settings, embedded, monkeypatch, changes):
     settings = tiny_settings | {"frozen_layers": 1} | changes
     fast = SaftClassifier(**settings).fit(network)
     assert sum(embedded) <= len(network)
-    monkeypatch.setattr(FrozenLayers, "remembered", classmethod(lambda *_given: None))
+    monkeypatch.setattr(FrozenLayerCache, "create", classmethod(lambda *_given: None))
     slow = SaftClassifier(**settings).fit(network)
     assert sum(embedded) > 2 * len(network)
     for name, weight in slow.model_.state_dict().items():
@@ -75,8 +75,8 @@ def test_training_comes_to_the_same_as_without_remembering(network, tiny_setting
 
 
 def test_training_changes_the_layers_above_and_nothing_below(network, tiny_settings, tiny_encoder):
-    trained = SaftClassifier(**tiny_settings, frozen_layers=1).fit(network).model_.language.state_dict()
-    before = LanguageModel.load(tiny_encoder).state_dict()
+    trained = SaftClassifier(**tiny_settings, frozen_layers=1).fit(network).model_.encoder.state_dict()
+    before = TextEncoder.load(tiny_encoder).state_dict()
     moved = {name for name, weight in before.items() if not torch.equal(weight, trained[name])}
     assert any("layer.1." in name for name in moved)
     assert any("layer.2." in name for name in moved)
@@ -92,17 +92,17 @@ def test_a_saved_model_answers_the_same_about_known_and_new_rows(network, tiny_s
         np.testing.assert_allclose(loaded.predict_proba(rows), model.predict_proba(rows), atol=1e-5)
 
 
-def test_where_there_is_no_room_the_layers_are_computed_every_time_and_that_is_told(language, tokens, monkeypatch):
+def test_where_there_is_no_room_the_layers_are_computed_every_time_and_that_is_told(encoder, tokens, monkeypatch):
     free = shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: free)
     with pytest.warns(
         saft.errors.InputWarning, match=r"takes 0\.0 GB, and .* \(more than half of what is free there\)"
     ):
-        assert FrozenLayers.remembered(language, tokens) is None
+        assert FrozenLayerCache.create(encoder, tokens) is None
 
 
-def test_nothing_is_left_in_the_cache(language, tokens, cache):
-    FrozenLayers(language, tokens).padded(np.arange(10))
+def test_nothing_is_left_in_the_cache(encoder, tokens, cache):
+    FrozenLayerCache(encoder, tokens).padded(np.arange(10))
     assert list(cache.iterdir()) == []
 
 

@@ -12,12 +12,12 @@ import saft
 from saft.learning.sampling import (
     all_neighbours,
     batch_rows,
-    encoded_per_target,
+    encoded_per_seed_row,
+    fixed_keys,
+    fixed_neighbours,
     neighbour_weights,
     plan_batches,
     sample_neighbours,
-    steady_keys,
-    steady_neighbours,
 )
 from saft.structure import CentralityEmbedding, DistanceEmbedding
 
@@ -102,12 +102,12 @@ def test_weights_are_those_of_the_definition_written_out():
         max(0.0, sum(vectors[other] for other in np.flatnonzero(nodes == nodes[x])) @ vectors[x]) for x in range(40)
     ]
     np.testing.assert_allclose(neighbour_weights("distance", nodes, 8, vectors), literal)
-    targets = np.array([3, 8, 20])
+    seed_rows = np.array([3, 8, 20])
     literal = [
-        max(0.0, float(sum((vectors[t] for t in targets if nodes[t] == nodes[x]), np.zeros(3)) @ vectors[x]))
+        max(0.0, float(sum((vectors[t] for t in seed_rows if nodes[t] == nodes[x]), np.zeros(3)) @ vectors[x]))
         for x in range(40)
     ]
-    np.testing.assert_allclose(neighbour_weights("distance", nodes, 8, vectors, targets), literal)
+    np.testing.assert_allclose(neighbour_weights("distance", nodes, 8, vectors, seed_rows), literal)
     np.testing.assert_allclose(neighbour_weights("centrality", nodes, 8, vectors), (vectors**2).sum(axis=1))
     assert neighbour_weights("random", nodes, 8) is None
 
@@ -123,24 +123,24 @@ def network():
     return saft.demo_network(3000)
 
 
-@pytest.mark.parametrize("together", [1, 4, 50])
-def test_batches_hold_every_target_once(network, together):
-    targets = np.arange(0, 3000, 2)
-    batches = plan_batches(network.users, network.items, targets, 64, together=together, seed=3)
+@pytest.mark.parametrize("group_size", [1, 4, 50])
+def test_batches_hold_every_target_once(network, group_size):
+    seed_rows = np.arange(0, 3000, 2)
+    batches = plan_batches(network.users, network.items, seed_rows, 64, group_size=group_size, seed=3)
     assert [len(batch) for batch in batches[:-1]] == [64] * (len(batches) - 1)
-    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), targets)
-    again = plan_batches(network.users, network.items, targets, 64, together=together, seed=3)
+    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), seed_rows)
+    again = plan_batches(network.users, network.items, seed_rows, 64, group_size=group_size, seed=3)
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
 
 
 def test_a_batch_holds_its_targets_first_and_each_interaction_once(network):
     of_users = sampled(network.users, 3)
     of_items = sampled(network.items, 3)
-    targets = np.array([5, 17, 900])
-    rows = batch_rows(targets, network.users, network.items, of_users, of_items)
+    seed_rows = np.array([5, 17, 900])
+    rows = batch_rows(seed_rows, network.users, network.items, of_users, of_items)
     assert rows[:3].tolist() == [5, 17, 900]
-    expected = set(targets.tolist())
-    for target in targets:
+    expected = set(seed_rows.tolist())
+    for target in seed_rows:
         expected |= set(of_users.of(network.users[[target]]).tolist()) | set(
             of_items.of(network.items[[target]]).tolist()
         )
@@ -151,9 +151,9 @@ def test_a_batch_holds_its_targets_first_and_each_interaction_once(network):
 def test_targets_that_share_nodes_need_fewer_neighbours(network):
     of_users, of_items = sampled(network.users, 5), sampled(network.items, 5)
     costs = []
-    for together in (1, 4, 16):
-        batches = plan_batches(network.users, network.items, np.arange(3000), 64, together=together)
-        costs.append(encoded_per_target(batches, network.users, network.items, of_users, of_items))
+    for group_size in (1, 4, 16):
+        batches = plan_batches(network.users, network.items, np.arange(3000), 64, group_size=group_size)
+        costs.append(encoded_per_seed_row(batches, network.users, network.items, of_users, of_items))
     assert costs[0] > costs[1] > costs[2] > 1
 
 
@@ -181,10 +181,10 @@ def test_impossible_requests_are_refused():
         plan_batches(nodes, nodes, nodes, 0)
 
 
-def test_a_steady_sample_of_a_node_does_not_depend_on_what_else_is_there():
+def test_a_fixed_sample_of_a_node_does_not_depend_on_what_else_is_there():
     nodes = np.random.default_rng(0).integers(0, 20, 500)
-    whole = steady_neighbours(all_neighbours(nodes, 20), 4, seed=3)
-    shorter = steady_neighbours(all_neighbours(nodes[:450], 20), 4, seed=3)
+    whole = fixed_neighbours(all_neighbours(nodes, 20), 4, seed=3)
+    shorter = fixed_neighbours(all_neighbours(nodes[:450], 20), 4, seed=3)
     for node in range(20):
         ours, theirs = set(whole.of(np.array([node]))), set(shorter.of(np.array([node])))
         assert len(ours) == 4
@@ -192,7 +192,7 @@ def test_a_steady_sample_of_a_node_does_not_depend_on_what_else_is_there():
 
 
 def test_steady_keys_are_exponential_and_change_with_the_seed():
-    keys = steady_keys(np.arange(100_000), seed=1)
+    keys = fixed_keys(np.arange(100_000), seed=1)
     assert abs(keys.mean() - 1) < 0.02
     assert abs(np.median(keys) - np.log(2)) < 0.02
-    assert abs(np.corrcoef(keys, steady_keys(np.arange(100_000), seed=2))[0, 1]) < 0.02
+    assert abs(np.corrcoef(keys, fixed_keys(np.arange(100_000), seed=2))[0, 1]) < 0.02

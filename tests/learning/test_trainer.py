@@ -1,4 +1,7 @@
-"""The loop: what it minimises, that it repeats itself, that it can be killed and continued, that it stops."""
+"""The loop: what it minimises, that it repeats itself, that it can be killed and continued, that it stops.
+
+Covers: learning.checkpoint, learning.neighbour_cache, learning.objective, learning.optimisation.
+"""
 
 import json
 import os
@@ -14,11 +17,13 @@ import torch
 
 import saft
 from saft.classifier.estimator import SaftClassifier
-from saft.learning import trainer as training
-from saft.learning.loader import Memory
-from saft.learning.objective import class_weights, loss_of, parameter_groups, rate
+from saft.learning import neighbour_cache, trainer
+from saft.learning.callbacks import Callback
+from saft.learning.checkpoint import read_safetensors
+from saft.learning.neighbour_cache import CacheRefresher, NeighbourCache, fill_cache
+from saft.learning.objective import class_weights, loss_of
+from saft.learning.optimisation import WarmupSchedule, parameter_groups
 from saft.learning.prediction import predict_logits
-from saft.learning.trainer import Silence, read_safetensors
 from saft.settings import Settings
 
 N = 240
@@ -30,48 +35,48 @@ def network():
 
 
 @pytest.fixture
-def read(monkeypatch):
-    """How many interactions were read apart from targets, one entry per time."""
-    counts, refresh = [], training.refresh
+def filled(monkeypatch):
+    """How many interactions were encoded for the cache apart from seed rows, one entry per call."""
+    counts, fill = [], neighbour_cache.fill_cache
 
-    def counting(model, feed, rows, *tell):
+    def counting(model, loader, rows, *on_progress):
         counts.append(len(rows))
-        refresh(model, feed, rows, *tell)
+        fill(model, loader, rows, *on_progress)
 
-    monkeypatch.setattr(training, "refresh", counting)
+    monkeypatch.setattr(neighbour_cache, "fill_cache", counting)
     return counts
 
 
 @pytest.fixture
-def read_again(monkeypatch):
-    """Epoch by epoch, interactions outside of training that were read again; how many of them anybody had asked for,
-    and how many outside were asked for at all."""
-    chosen, choose = [], training.Trainer._to_read_again
+def refreshed(monkeypatch):
+    """Epoch by epoch, rows outside of training that were encoded again; how many of them held a state, and how many
+    outside of training did in all."""
+    chosen, choose = [], CacheRefresher.rows_to_refresh
 
-    def choosing(trainer, outside, known):
-        again = choose(trainer, outside, known)
-        chosen.append((again, known[again].sum(), known[outside].sum()))
-        return again
+    def choosing(refresher, outside, filled, epoch):
+        rows = choose(refresher, outside, filled, epoch)
+        chosen.append((rows, filled[rows].sum(), filled[outside].sum()))
+        return rows
 
-    monkeypatch.setattr(training.Trainer, "_to_read_again", choosing)
+    monkeypatch.setattr(CacheRefresher, "rows_to_refresh", choosing)
     return chosen
 
 
-class Watching(Silence):
-    """Hears everything; raises Ctrl-C after some steps if asked to."""
+class Recorder(Callback):
+    """Keeps everything; raises Ctrl-C after some steps if asked to."""
 
     def __init__(self, stop_after=None):
-        self.records, self.said, self.steps, self.stop_after = [], [], 0, stop_after
+        self.records, self.messages, self.steps, self.stop_after = [], [], 0, stop_after
 
-    def step(self, targets, loss):
+    def on_step_end(self, state):
         self.steps += 1
-        if self.stop_after is not None and self.steps > self.stop_after:
+        if self.stop_after is not None and self.steps >= self.stop_after:
             raise KeyboardInterrupt
 
-    def says(self, what):
-        self.said.append(what)
+    def on_message(self, message):
+        self.messages.append(message)
 
-    def ends(self, record):
+    def on_epoch_end(self, state, record):
         self.records.append(record)
 
 
@@ -81,19 +86,19 @@ def weights(classifier) -> dict[str, torch.Tensor]:
 
 def test_losses_are_their_formulas_written_out():
     generator = torch.Generator().manual_seed(0)
-    logits, answers = torch.randn(6, 3, generator=generator), torch.tensor([0, 1, 2, 2, 1, 0])
+    logits, targets = torch.randn(6, 3, generator=generator), torch.tensor([0, 1, 2, 2, 1, 0])
     p = torch.softmax(logits.double(), dim=1)
-    entropy = [-torch.log(p[e, answers[e]]) for e in range(6)]
+    entropy = [-torch.log(p[e, targets[e]]) for e in range(6)]
     paper = [
-        -sum(torch.log(p[e, k]) if k == answers[e] else torch.log(1 - p[e, k]) for k in range(3)) for e in range(6)
+        -sum(torch.log(p[e, k]) if k == targets[e] else torch.log(1 - p[e, k]) for k in range(3)) for e in range(6)
     ]
-    focal = [-((1 - p[e, answers[e]]) ** 2) * torch.log(p[e, answers[e]]) for e in range(6)]
+    focal = [-((1 - p[e, targets[e]]) ** 2) * torch.log(p[e, targets[e]]) for e in range(6)]
     class_weight = torch.tensor([1.0, 2.0, 0.5])
     for kind, losses in (("cross_entropy", entropy), ("paper", paper), ("focal", focal)):
         expected = torch.stack(losses)
-        torch.testing.assert_close(loss_of(logits, answers, kind).double(), expected.mean(), atol=1e-6, rtol=1e-5)
-        weighed = (expected * class_weight[answers]).sum() / class_weight[answers].sum()
-        got = loss_of(logits, answers, kind, class_weight).double()
+        torch.testing.assert_close(loss_of(logits, targets, kind).double(), expected.mean(), atol=1e-6, rtol=1e-5)
+        weighed = (expected * class_weight[targets]).sum() / class_weight[targets].sum()
+        got = loss_of(logits, targets, kind, class_weight).double()
         torch.testing.assert_close(got, weighed, atol=1e-6, rtol=1e-5)
 
 
@@ -107,24 +112,28 @@ def test_class_weights_make_classes_count_alike():
 
 
 def test_the_learning_rate_rises_then_falls_to_zero():
-    rates = [rate(step, 100, 0.1) for step in range(101)]
+    optimiser = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
+    schedule = WarmupSchedule(optimiser, steps=100, warmup=0.1)
+    rates = [schedule.factor(step) for step in range(101)]
+    schedule.set(50)
+    assert optimiser.param_groups[0]["lr"] == 2 * rates[50]
     assert rates[0] < rates[5] < rates[9] <= rates[10] == 1
     assert rates[10] > rates[50] > rates[99] > rates[100] == 0
 
 
 def test_new_parts_learn_faster_than_pretrained_ones_and_norms_do_not_decay(network, tiny_settings):
     classifier = SaftClassifier(**tiny_settings | {"epochs": 0}).fit(network)
-    groups = parameter_groups(classifier.model_, Settings(learning_rate=1.0, new_rate=2.0, weight_decay=3.0))
+    groups = parameter_groups(classifier.model_, Settings(learning_rate=1.0, head_learning_rate=2.0, weight_decay=3.0))
     named = {id(p): name for name, p in classifier.model_.named_parameters()}
     for group in groups:
         names = [named[id(p)] for p in group["params"]]
-        assert {name.startswith("language.") for name in names} == {group["lr"] == 1.0}
+        assert {name.startswith("encoder.") for name in names} == {group["lr"] == 1.0}
         assert all((p.ndim > 1) == (group["weight_decay"] == 3.0) for p in group["params"])
     frozen = [name for name, p in classifier.model_.named_parameters() if not p.requires_grad]
-    assert frozen == ["language.model.embeddings.word_embeddings.weight"]
+    assert frozen == ["encoder.model.embeddings.word_embeddings.weight"]
 
 
-@pytest.mark.parametrize("changes", [{}, {"fusion": "paper", "remember": False, "readout": "paper"}])
+@pytest.mark.parametrize("changes", [{}, {"fusion": "paper", "cache_neighbours": False, "readout": "paper"}])
 def test_the_same_seed_gives_the_same_weights_bit_for_bit(network, tiny_settings, changes):
     first, second = (SaftClassifier(**tiny_settings | changes).fit(network) for _ in range(2))
     other = SaftClassifier(**tiny_settings | changes, seed=1).fit(network)
@@ -132,94 +141,97 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit(network, tiny_settings
     assert not torch.equal(weights(first)["head.weight"], weights(other)["head.weight"])
 
 
-def test_no_neighbour_is_heard_before_it_was_read(network, tiny_settings, monkeypatch):
-    recalled = []
-    recall = Memory.recall
+def test_no_state_is_looked_up_before_it_was_computed(network, tiny_settings, monkeypatch):
+    looked_up, lookup = [], NeighbourCache.lookup
 
-    def remembering(memory, rows):
-        recalled.append(bool(memory.known[torch.from_numpy(rows)].all()))
-        return recall(memory, rows)
+    def checking(cache, rows):
+        looked_up.append(bool(cache.filled[torch.from_numpy(rows)].all()))
+        return lookup(cache, rows)
 
-    monkeypatch.setattr(Memory, "recall", remembering)
+    monkeypatch.setattr(NeighbourCache, "lookup", checking)
     SaftClassifier(**tiny_settings).fit(network)
-    assert len(recalled) > 10
-    assert all(recalled)
+    assert len(looked_up) > 10
+    assert all(looked_up)
 
 
 def test_the_first_steps_read_few_neighbours_and_the_first_epoch_reads_all_that_are_asked_for(
-    network, tiny_settings, monkeypatch, read
+    network, tiny_settings, monkeypatch, filled
 ):
-    monkeypatch.setattr(training, "FIRST_READ", 2)
+    monkeypatch.setattr(neighbour_cache, "FIRST_FILL", 2)
     classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network)
-    assert read[:3] == [2, 4, 8]
-    assert bool(classifier.assembly_.memory.known.all())
+    assert filled[:3] == [2, 4, 8]
+    assert bool(classifier.assembly_.cache.filled.all())
 
 
-def test_after_an_epoch_everything_outside_of_training_is_read_again_if_it_is_no_more_than_the_targets(
-    network, tiny_settings, read_again
+def test_after_an_epoch_everything_outside_of_training_is_refreshed_if_it_is_no_more_than_the_targets(
+    network, tiny_settings, refreshed
 ):
     parts = saft.split(network)
-    SaftClassifier(**tiny_settings | {"epochs": 2}).fit(network, parts.train, parts.valid)
-    assert [again.tolist() for again, *_ in read_again] == [np.sort(parts.test).tolist()] * 2
+    SaftClassifier(**tiny_settings | {"epochs": 2}).fit(network, train=parts.train, valid=parts.valid)
+    assert [again.tolist() for again, *_ in refreshed] == [np.sort(parts.test).tolist()] * 2
 
 
 def test_where_few_are_labelled_an_epoch_reads_again_no_more_than_its_targets_and_first_who_was_asked_for(
-    network, tiny_settings, read_again
+    network, tiny_settings, refreshed
 ):
     train, valid = np.arange(12), np.arange(12, 16)
-    SaftClassifier(**tiny_settings | {"epochs": 3, "neighbours": 1}).fit(network, train, valid)
-    for again, known, asked_for in read_again:
+    SaftClassifier(**tiny_settings | {"epochs": 3, "neighbours": 1}).fit(network, train=train, valid=valid)
+    for again, known, asked_for in refreshed:
         assert len(again) == 12
         assert again.min() >= 16
         assert known == min(asked_for, 12)
-    assert not np.array_equal(read_again[0][0], read_again[1][0])
+    assert not np.array_equal(refreshed[0][0], refreshed[1][0])
 
 
 def test_validation_reads_those_neighbours_first_that_training_has_not_asked_for(network, tiny_settings):
     classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network)
-    feed, rows = classifier.assembly_.feed(), np.arange(20)
-    memory, before = feed.memory, feed.memory.states.clone()
-    memory.known[:] = False
-    predict_logits(classifier.model_, feed, rows, remember=True)
-    for seen in feed.prediction_passes(rows):
-        assert not any(len(feed.unread(targets, seen)) for targets in seen.batches)
-    assert len(rows) < memory.known.sum() < N
-    torch.testing.assert_close(memory.states[memory.known], before[memory.known], atol=2e-3, rtol=0)
+    loader, rows = classifier.assembly_.loader(), np.arange(20)
+    cache, before = loader.cache, loader.cache.states.clone()
+    cache.filled[:] = False
+    predict_logits(classifier.model_, loader, rows, update_cache=True)
+    for view in loader.prediction_passes(rows):
+        assert not any(len(loader.uncached(seed_rows, view)) for seed_rows in view.batches)
+    assert len(rows) < cache.filled.sum() < N
+    torch.testing.assert_close(cache.states[cache.filled], before[cache.filled], atol=2e-3, rtol=0)
 
 
 @pytest.mark.parametrize(
-    ("changes", "stop_after", "read_at_the_end"),
+    ("changes", "stop_after", "filled_at_the_end"),
     [({"epochs": 1}, None, 168), ({"epochs": 3, "patience": 2}, None, N), ({"epochs": 3}, 15, N)],
     ids=["best epoch last", "best epoch first", "interrupted"],
 )
 def test_in_the_end_everything_is_remembered_as_the_final_weights_read_it_and_read_anew_where_it_is_not(
-    network, tiny_settings, monkeypatch, read, changes, stop_after, read_at_the_end
+    network, tiny_settings, monkeypatch, filled, changes, stop_after, filled_at_the_end
 ):
     scores = iter([0.9, 0.8, 0.7])
-    monkeypatch.setattr(training, "macro_f1", lambda *_: next(scores))
+    monkeypatch.setattr(trainer, "macro_f1", lambda *_: next(scores))
     parts = saft.split(network)
     classifier = SaftClassifier(**tiny_settings | changes).fit(
-        network, parts.train, parts.valid, watcher=Watching(stop_after)
+        network, train=parts.train, valid=parts.valid, callbacks=[Recorder(stop_after)]
     )
-    assert read[-1] == read_at_the_end
-    feed = classifier.assembly_.feed()
-    remembered = feed.memory.states.clone()
-    training.refresh(classifier.model_, feed, np.arange(N))
-    torch.testing.assert_close(remembered, feed.memory.states, atol=2e-3, rtol=0)
+    assert filled[-1] == filled_at_the_end
+    loader = classifier.assembly_.loader()
+    cached = loader.cache.states.clone()
+    fill_cache(classifier.model_, loader, np.arange(N))
+    torch.testing.assert_close(cached, loader.cache.states, atol=2e-3, rtol=0)
 
 
-def test_whoever_watches_hears_how_far_the_reading_of_the_network_is(network, tiny_settings):
-    watching, parts = Watching(), saft.split(network)
-    SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network, parts.train, parts.valid, watcher=watching)
-    assert f"Reading interactions that are not for training: 48 of {len(parts.test)}" in watching.said
-    assert watching.said[-2:] == [f"Reading the interactions with the final weights: {n} of 168" for n in (128, 168)]
+def test_callbacks_get_messages_on_how_far_the_encoding_of_the_network_is(network, tiny_settings):
+    recorder, parts = Recorder(), saft.split(network)
+    SaftClassifier(**tiny_settings | {"epochs": 1}).fit(
+        network, train=parts.train, valid=parts.valid, callbacks=[recorder]
+    )
+    assert f"Encoding interactions that are not for training: 48 of {len(parts.test)}" in recorder.messages
+    assert recorder.messages[-2:] == [
+        f"Encoding the interactions with the final weights: {n} of 168" for n in (128, 168)
+    ]
 
 
 def test_training_stops_when_validation_gets_no_better_and_keeps_the_best(network, tiny_settings):
-    watching = Watching()
-    settings = tiny_settings | {"epochs": 30, "patience": 2, "learning_rate": 0.0, "new_rate": 0.0}
-    classifier = SaftClassifier(**settings).fit(network, watcher=watching)
-    assert len(watching.records) == 3  # nothing can get better
+    recorder = Recorder()
+    settings = tiny_settings | {"epochs": 30, "patience": 2, "learning_rate": 0.0, "head_learning_rate": 0.0}
+    classifier = SaftClassifier(**settings).fit(network, callbacks=[recorder])
+    assert len(recorder.records) == 3  # nothing can get better
     assert classifier.report().best_epoch == 1
 
 
@@ -231,7 +243,7 @@ def test_after_training_the_model_is_the_one_of_the_best_epoch(network, tiny_set
 
 
 def test_ctrl_c_leaves_a_usable_model(network, tiny_settings):
-    classifier = SaftClassifier(**tiny_settings).fit(network, watcher=Watching(stop_after=3))
+    classifier = SaftClassifier(**tiny_settings).fit(network, callbacks=[Recorder(stop_after=3)])
     assert classifier.report().interrupted
     assert classifier.predict(network.take(np.arange(5))).height == 5
 
@@ -248,17 +260,16 @@ import json, sys
 from pathlib import Path
 import numpy as np
 import saft
-from saft.learning import trainer as training
 from saft.classifier.estimator import SaftClassifier
-from saft.learning.trainer import Silence
+from saft.learning.callbacks import Callback
 
-class Telling(Silence):
-    def step(self, targets, loss):
+class Printer(Callback):
+    def on_step_end(self, state):
         print("step", flush=True)
 
 folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 classifier = SaftClassifier(**settings).fit(
-    saft.demo_network(240), checkpoint=folder / "checkpoint.safetensors", checkpoint_seconds=0.0, watcher=Telling()
+    saft.demo_network(240), checkpoint=folder / "checkpoint.safetensors", checkpoint_seconds=0.0, callbacks=[Printer()]
 )
 classifier.save(folder / "model")
 """
@@ -274,7 +285,7 @@ def finish(process: subprocess.Popen) -> None:
     assert process.returncode == 0, errors
 
 
-@pytest.mark.parametrize("changes", [{}, {"fusion": "paper", "remember": False, "neighbours": 1}])
+@pytest.mark.parametrize("changes", [{}, {"fusion": "paper", "cache_neighbours": False, "neighbours": 1}])
 def test_killed_at_a_random_step_and_resumed_the_weights_are_those_of_an_uninterrupted_run(
     tmp_path, tiny_settings, changes
 ):

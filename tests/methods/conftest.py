@@ -7,7 +7,7 @@ import torch
 
 import saft
 from saft.classifier.assembly import Assembly
-from saft.learning.prediction import refresh
+from saft.learning.neighbour_cache import fill_cache
 from saft.methods import find
 from saft.model.base import InteractionModel
 from saft.model.batch import Batch
@@ -46,7 +46,7 @@ def toy() -> saft.TextualInteractionNetwork:
 def toy_settings(tiny_encoder) -> dict:
     return {
         "encoder": tiny_encoder, "max_length": 16, "epochs": 6, "patience": 6, "batch_size": 8, "structure_dim": 8,
-        "node_dim": 8, "learning_rate": 2e-3, "new_rate": 5e-3,
+        "node_dim": 8, "learning_rate": 2e-3, "head_learning_rate": 5e-3,
     }  # fmt: skip
 
 
@@ -62,10 +62,10 @@ def made(toy, toy_settings):
         for parameter in model.parameters():  # also what starts at zero takes part
             if not parameter.any():
                 torch.nn.init.normal_(parameter, std=0.1)
-        feed = assembly.feed()
-        refresh(model, feed, np.arange(len(toy)))
-        seen = next(feed.prediction_passes(np.arange(3, 10)))
-        return model, feed.batch(seen.batches[0], seen)
+        loader = assembly.loader()
+        fill_cache(model, loader, np.arange(len(toy)))
+        view = next(loader.prediction_passes(np.arange(3, 10)))
+        return model, loader.batch(view.batches[0], view)
 
     return make
 

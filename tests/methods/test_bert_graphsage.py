@@ -10,41 +10,43 @@ from tests.methods.conftest import dense_operators, texts_of
 
 def neighbours(batch, place: int) -> list[int]:
     """Places of the sampled interactions that share the target's user or item, itself left out."""
-    e = int(batch.targets[place])
+    e = int(batch.seed_rows[place])
     return [
         other
         for other in range(len(batch.users))
         if other != e
         and (
-            (batch.users[other] == batch.users[e] and batch.speaks["user"][other])
-            or (batch.items[other] == batch.items[e] and batch.speaks["item"][other])
+            (batch.users[other] == batch.users[e] and batch.is_source["user"][other])
+            or (batch.items[other] == batch.items[e] and batch.is_source["item"][other])
         )
     ]
 
 
 def in_order(model, batch) -> torch.Tensor:
     """Logits of the targets by their row in the network."""
-    return model(batch).logits[torch.from_numpy(batch.rows)[batch.targets].argsort()]
+    return model(batch).logits[torch.from_numpy(batch.rows)[batch.seed_rows].argsort()]
 
 
-@pytest.mark.parametrize("remember", [True, False])
-def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, remember):
-    model, batch = made("bert_graphsage", {"remember": remember})
-    words = [model.language(text, torch.ones_like(text))[0].mean(dim=0) for text in texts_of(batch)]
-    if remember:
-        words += list(batch.remembered)
+@pytest.mark.parametrize("cache_neighbours", [True, False])
+def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, cache_neighbours):
+    model, batch = made("bert_graphsage", {"cache_neighbours": cache_neighbours})
+    words = [model.encoder(text, torch.ones_like(text))[0].mean(dim=0) for text in texts_of(batch)]
+    if cache_neighbours:
+        words += list(batch.cached)
     assert len(words) == len(batch.users)
     logits = model(batch).logits
-    for place, e in enumerate(batch.targets.tolist()):
+    for place, e in enumerate(batch.seed_rows.tolist()):
         around = [torch.relu(model.pool(words[other])) for other in neighbours(batch, place)]
         pooled = torch.stack(around).amax(dim=0) if around else torch.zeros_like(words[e])
         joined = torch.relu(model.join.weight @ torch.cat([words[e], pooled]))
-        torch.testing.assert_close(logits[place], model.head(joined), atol=2e-3 if remember else 1e-5, rtol=1e-3)
+        torch.testing.assert_close(
+            logits[place], model.head(joined), atol=2e-3 if cache_neighbours else 1e-5, rtol=1e-3
+        )
 
 
 def test_remembered_neighbours_say_what_they_say_when_they_are_read(made):
     """With the same weights and the same sample; half precision aside."""
-    (read_by, read), (told_by, told) = (made("bert_graphsage", {"remember": flag}) for flag in (False, True))
+    (read_by, read), (told_by, told) = (made("bert_graphsage", {"cache_neighbours": flag}) for flag in (False, True))
     torch.testing.assert_close(in_order(read_by, read), in_order(told_by, told), atol=5e-3, rtol=0)
 
 
@@ -64,5 +66,5 @@ def test_on_frozen_vectors_two_layers_of_means_are_the_formula_written_out(toy):
     for layer in (net.first, net.second):
         states = torch.relu(layer(torch.cat([states, operator @ states], dim=1)))
         states = states / states.norm(dim=1, keepdim=True).clamp(min=1e-12)
-    targets = torch.tensor([3, 90])
-    torch.testing.assert_close(net(x, LineGraph.of(toy), targets), net.head(states[targets]))
+    seed_rows = torch.tensor([3, 90])
+    torch.testing.assert_close(net(x, LineGraph.of(toy), seed_rows), net.head(states[seed_rows]))

@@ -48,5 +48,7 @@ def test_it_trains_on_them(toy, toy_settings, tiny_encoder, tmp_path):
     parts = saft.split(toy, seed=0)
     encoder = folder_with(small("deberta"), tiny_encoder, tmp_path / "deberta")
     method = find("deberta_gcn").make(toy_settings, {"encoder": encoder})
-    probabilities = method.fit(toy.hiding(parts.test), parts.train, parts.valid).predict_proba(toy, parts.test)
+    probabilities = method.fit(toy.hiding(parts.test), train=parts.train, valid=parts.valid).predict_proba(
+        toy, parts.test
+    )
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)

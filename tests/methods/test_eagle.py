@@ -18,9 +18,9 @@ def test_features_are_spread_by_the_whole_sum(toy):
 
 def test_the_net_is_its_formula_written_out(toy):
     torch.manual_seed(0)
-    net, x, targets = EagleNet(8, 3).double().train(False), torch.randn(len(toy), 8).double(), torch.tensor([5, 0, 9])
+    net, x, seed_rows = EagleNet(8, 3).double().train(False), torch.randn(len(toy), 8).double(), torch.tensor([5, 0, 9])
     hidden = dense_spread(toy) @ net.norm(torch.relu(x @ net.first.weight.T + net.first.bias))
-    both = torch.cat([hidden, x], dim=1)[targets]
+    both = torch.cat([hidden, x], dim=1)[seed_rows]
     first, _, norm, _, last = net.perceptron.layers
     expected = norm(torch.relu(both @ first.weight.T + first.bias)) @ last.weight.T + last.bias
-    torch.testing.assert_close(net(x, LineGraph.of(toy), targets), expected, atol=1e-3, rtol=0)
+    torch.testing.assert_close(net(x, LineGraph.of(toy), seed_rows), expected, atol=1e-3, rtol=0)

@@ -11,12 +11,12 @@ from tests.methods.conftest import texts_of
 def test_fresh_node_tokens_stand_beside_the_text_in_every_layer_but_the_first(made):
     model, batch = made("edgeformers")
     logits, texts = model(batch).logits, texts_of(batch)
-    first, *others = model.language.model.encoder.layer
-    for place, e in enumerate(batch.targets.tolist()):
-        z_u = model.nodes.users.vectors.weight[batch.user_nodes.codes[batch.users[e]]]
-        z_i = model.nodes.items.vectors.weight[batch.item_nodes.codes[batch.items[e]]]
+    first, *others = model.encoder.model.encoder.layer
+    for place, e in enumerate(batch.seed_rows.tolist()):
+        z_u = model.nodes.users.vectors.weight[batch.user_nodes.slots[batch.users[e]]]
+        z_i = model.nodes.items.vectors.weight[batch.item_nodes.slots[batch.items[e]]]
         added = torch.stack([model.nodes.linear(z_u), model.nodes.linear(z_i)])[None]
-        states = first(model.language.model.embeddings(input_ids=texts[e]), None)
+        states = first(model.encoder.model.embeddings(input_ids=texts[e]), None)
         for layer in others:
             states = layer(torch.cat([states, added], dim=1), None)[:, :-2]
         torch.testing.assert_close(logits[place], model.head(states[0].mean(dim=0)), atol=1e-5, rtol=1e-4)

@@ -26,7 +26,7 @@ def fitted(toy, toy_settings):
         if name not in done:
             method = find(name).make(toy_settings, {"encoder": toy_settings["encoder"]})
             hidden = toy.hiding(parts.test)
-            method.fit(hidden, parts.train, parts.valid)
+            method.fit(hidden, train=parts.train, valid=parts.valid)
             done[name] = method, method.predict_proba(hidden, parts.test)
         return done[name]
 
@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_answer_and_labels_outside_of_training_chan
     labels[parts.test] = 1 - labels[parts.test]
     method = find(name).make(toy_settings, {"encoder": toy_settings["encoder"]})
     wrong = replace(toy, labels=labels)
-    again = method.fit(wrong, parts.train, parts.valid).predict_proba(wrong, parts.test)
+    again = method.fit(wrong, train=parts.train, valid=parts.valid).predict_proba(wrong, parts.test)
     np.testing.assert_array_equal(again, fitted(name)[1])
 
 
@@ -98,7 +98,7 @@ def test_every_choice_it_offers_can_be_trained_and_makes_a_difference(
 ):
     own = {"encoder": toy_settings["encoder"], option: value}
     hidden = toy.hiding(parts.test)
-    method = find(name).make(toy_settings, own).fit(hidden, parts.train, parts.valid)
+    method = find(name).make(toy_settings, own).fit(hidden, train=parts.train, valid=parts.valid)
     probabilities = method.predict_proba(hidden, parts.test)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     if name != "glem_lm":  # which may keep the language model from before the graph had a say

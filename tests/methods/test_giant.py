@@ -35,15 +35,15 @@ def test_the_tree_is_as_deep_as_sixteen_nodes_to_a_part_ask_for():
 
 def test_the_loss_is_the_squared_hinge_over_own_and_other_parts_written_out():
     scores = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
-    answers = torch.tensor([[0, 4], [1, 5], [1, 3]])
+    targets = torch.tensor([[0, 4], [1, 5], [1, 3]])
     own, others = [], []
     for e in range(3):
         for c in range(6):
-            if c in answers[e]:
+            if c in targets[e]:
                 own.append(max(0.0, 1 - float(scores[e, c])) ** 2)
             else:
                 others.append(max(0.0, 1 + float(scores[e, c])) ** 2)
-    found = squared_hinge(SimpleNamespace(logits=scores), SimpleNamespace(answers=answers))
+    found = squared_hinge(SimpleNamespace(logits=scores), SimpleNamespace(targets=targets))
     assert abs(float(found) - np.mean(own) - np.mean(others)) < 1e-6
 
 

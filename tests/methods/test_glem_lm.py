@@ -1,4 +1,7 @@
-"""GLEM: how gold and pseudo-labels are mixed, and what is kept."""
+"""GLEM: how gold and pseudo-labels are mixed, and what is kept.
+
+Covers: methods._glem.
+"""
 
 import numpy as np
 import torch
@@ -16,8 +19,8 @@ def test_the_loss_is_that_of_labels_and_that_of_pseudo_labels_by_their_shares(to
     method.train = np.arange(60)
     gold = one_hot(toy.showing(method.train).labels, 2)
     teacher, student = rng.normal(size=(len(toy), 2)), torch.tensor(rng.normal(size=(len(toy), 2)))
-    rows, answers = method._mixed(gold, teacher, LM_TRUST)
-    found = loss_of(student[rows], torch.tensor(answers[rows]).double(), "cross_entropy")
+    rows, targets = method._mixed(gold, teacher, LM_TRUST)
+    found = loss_of(student[rows], torch.tensor(targets[rows]).double(), "cross_entropy")
     logs = torch.log_softmax(student, dim=1)
     confident = pseudo_labelled(softmax(teacher, TEMPERATURE), method.train)
     of_labels = -np.mean([logs[e, toy.labels[e]] for e in method.train])
@@ -38,12 +41,12 @@ def test_the_better_of_before_and_after_is_kept_by_validation(toy, toy_settings)
     method, seen = find("glem_lm").make(toy_settings | {"epochs": 1}), []
     rounds = method._rounds
 
-    def remembered():
+    def cached():
         for pair in rounds():
             seen.append(pair)
             yield pair
 
-    method._rounds = remembered
-    method.fit(toy.hiding(parts.test), parts.train, parts.valid)
+    method._rounds = cached
+    method.fit(toy.hiding(parts.test), train=parts.train, valid=parts.valid)
     assert len(seen) == 2
     assert method.pair_.language_score == max(pair.language_score for pair in seen)

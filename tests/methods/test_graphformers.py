@@ -21,24 +21,24 @@ def attended(model, centre: torch.Tensor, others: list[torch.Tensor]) -> torch.T
 
 def alone(model, text: torch.Tensor) -> torch.Tensor:
     """(layers − 1, width) the mean of a text before each layer but the first, without neighbours."""
-    first, *layers = model.language.model.encoder.layer
-    states, means = first(model.language.model.embeddings(input_ids=text), None), []
+    first, *layers = model.encoder.model.encoder.layer
+    states, means = first(model.encoder.model.embeddings(input_ids=text), None), []
     for layer in layers:
         means.append(states[0].mean(dim=0))
         states = layer(states, None)
     return torch.stack(means)
 
 
-@pytest.mark.parametrize("remember", [True, False])
-def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, remember):
-    model, batch = made("graphformers", {"remember": remember})
+@pytest.mark.parametrize("cache_neighbours", [True, False])
+def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, cache_neighbours):
+    model, batch = made("graphformers", {"cache_neighbours": cache_neighbours})
     logits, texts = model(batch).logits, texts_of(batch)
-    first, *layers = model.language.model.encoder.layer
+    first, *layers = model.encoder.model.encoder.layer
     around = [alone(model, text) for text in texts]
-    if remember:
-        around += list(batch.remembered)
-    for place, e in enumerate(batch.targets.tolist()):
-        states = first(model.language.model.embeddings(input_ids=texts[e]), None)
+    if cache_neighbours:
+        around += list(batch.cached)
+    for place, e in enumerate(batch.seed_rows.tolist()):
+        states = first(model.encoder.model.embeddings(input_ids=texts[e]), None)
         for number, layer in enumerate(layers):
             others = [around[other][number] for other in neighbours(batch, place)]
             station = attended(model, states[0].mean(dim=0), others)
@@ -47,7 +47,7 @@ def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, remembe
 
 
 def test_remembered_neighbours_say_what_they_say_when_they_are_read(made):
-    (read_by, read), (told_by, told) = (made("graphformers", {"remember": flag}) for flag in (False, True))
+    (read_by, read), (told_by, told) = (made("graphformers", {"cache_neighbours": flag}) for flag in (False, True))
     torch.testing.assert_close(in_order(read_by, read), in_order(told_by, told), atol=5e-3, rtol=0)
 
 
@@ -58,4 +58,4 @@ def test_what_an_interaction_passes_on_knows_nothing_of_its_neighbours(made):
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     expected = torch.stack([alone(model, text) for text in texts_of(batch)])
-    torch.testing.assert_close(model(batch).passed_on, expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(model(batch).message_state, expected, atol=1e-5, rtol=1e-4)

@@ -12,5 +12,5 @@ def test_it_is_the_papers_form_and_reads_no_labels(made):
     model, batch = made("saft_gau")
     assert isinstance(model, SaftModel)
     assert batch.labels is None
-    assert batch.hints is None
-    assert batch.remembered is None
+    assert batch.side_features is None
+    assert batch.cached is None

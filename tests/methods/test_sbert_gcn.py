@@ -1,4 +1,7 @@
-"""Graph convolution behind sentence vectors, against dense matrices."""
+"""Graph convolution behind sentence vectors, against dense matrices.
+
+Covers: methods._gcn.
+"""
 
 import pytest
 import torch
@@ -24,8 +27,8 @@ def test_convolution_on_the_line_graph_is_its_formula_written_out(toy, x):
     operator = root @ loops @ root
     hidden = torch.relu(operator @ (net.norm(x) @ net.first.weight.T + net.first.bias))
     expected = operator @ (hidden @ net.second.weight.T + net.second.bias)
-    targets = torch.tensor([4, 100, 7])
-    torch.testing.assert_close(net(x, LineGraph.of(toy), targets), expected[targets])
+    seed_rows = torch.tensor([4, 100, 7])
+    torch.testing.assert_close(net(x, LineGraph.of(toy), seed_rows), expected[seed_rows])
 
 
 def test_convolution_between_users_and_items_is_its_formula_written_out(toy, x):
@@ -41,9 +44,9 @@ def test_convolution_between_users_and_items_is_its_formula_written_out(toy, x):
     root = torch.diag(adjacency.sum(dim=1) ** -0.5)
     for layer in (net.first, net.second):
         states = torch.relu(root @ adjacency @ root @ (states @ layer.weight.T + layer.bias))
-    graph, targets = LineGraph.of(toy), torch.tensor([4, 100, 7])
-    own = torch.cat([states[graph.users], states[n_users + graph.items], x_], dim=1)[targets]
-    torch.testing.assert_close(net(x, graph, targets), net.judge(own))
+    graph, seed_rows = LineGraph.of(toy), torch.tensor([4, 100, 7])
+    own = torch.cat([states[graph.users], states[n_users + graph.items], x_], dim=1)[seed_rows]
+    torch.testing.assert_close(net(x, graph, seed_rows), net.judge(own))
 
 
 def test_the_graph_can_be_chosen_and_anything_else_is_an_error(toy_settings):

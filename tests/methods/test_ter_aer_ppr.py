@@ -1,4 +1,7 @@
-"""TER+AER by PageRank against dense matrices."""
+"""TER+AER by PageRank against dense matrices.
+
+Covers: methods._ter_aer.
+"""
 
 import numpy as np
 import torch

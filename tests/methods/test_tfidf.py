@@ -28,7 +28,7 @@ def test_weights_are_the_formula_written_out():
 
 def test_words_are_learnt_from_training_texts_only(toy, toy_settings):
     parts = saft.split(toy, seed=0)
-    method = find("tfidf").make(toy_settings).fit(toy.hiding(parts.test), parts.train, parts.valid)
+    method = find("tfidf").make(toy_settings).fit(toy.hiding(parts.test), train=parts.train, valid=parts.valid)
     written = set(" ".join(toy.take(parts.train).texts).split())
     assert set(method.words_.get_feature_names_out()) == written
 

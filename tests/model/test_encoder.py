@@ -6,7 +6,7 @@ import transformers
 from transformers import AutoModel
 
 import saft
-from saft.model.encoder import FAMILIES, NO_PLACE, LanguageModel
+from saft.model.encoder import FAMILIES, NO_POSITION, TextEncoder
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 60}
 CONFIGS = {
@@ -61,16 +61,16 @@ def test_text_alone_gives_what_automodel_gives(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
     with torch.no_grad():
         expected = encoder(input_ids=tokens, attention_mask=mask).last_hidden_state
-        opened = LanguageModel(encoder)(tokens, mask)
+        opened = TextEncoder(encoder)(tokens, mask)
     torch.testing.assert_close(opened[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
 
 
 def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked_or_on_a_higher_level(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
-    model = LanguageModel(encoder)
-    places = torch.cat([torch.tensor([NO_PLACE]), torch.arange(14), torch.tensor([NO_PLACE] * 2)])
+    model = TextEncoder(encoder)
+    positions = torch.cat([torch.tensor([NO_POSITION]), torch.arange(14), torch.tensor([NO_POSITION] * 2)])
 
-    def run(added: torch.Tensor, there: int, levels: torch.Tensor | None = None) -> torch.Tensor:
+    def run(added: torch.Tensor, there: int, attention_levels: torch.Tensor | None = None) -> torch.Tensor:
         with torch.no_grad():
             states = model.embed(tokens, mask)
             added = added.expand(3, 3, -1)
@@ -78,7 +78,7 @@ def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked_or_
             for number in range(model.n_layers):
                 states = torch.cat([added[:, :1], states, added[:, 1:]], dim=1)
                 around = torch.cat([flags[:, :1], mask, flags[:, 1:]], dim=1)
-                states = model.run_layer(number, states, around, places, levels)[:, 1:-2]
+                states = model.run_layer(number, states, around, positions, attention_levels)[:, 1:-2]
             return states[mask.bool()]
 
     first, other = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(2))
@@ -87,20 +87,20 @@ def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked_or_
     torch.testing.assert_close(run(first, there=0), alone, atol=1e-5, rtol=0)
     assert ((run(first, there=1) - run(other, there=1)).abs().amax(dim=1) > 1e-6).all()
     above = torch.tensor([2] + [0] * 14 + [1] * 2)
-    torch.testing.assert_close(run(first, there=1, levels=above), alone, atol=1e-5, rtol=0)
+    torch.testing.assert_close(run(first, there=1, attention_levels=above), alone, atol=1e-5, rtol=0)
 
 
 def test_a_token_sees_its_own_level_and_those_below(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
-    model = LanguageModel(encoder)
-    places = torch.cat([torch.tensor([NO_PLACE]), torch.arange(14), torch.tensor([NO_PLACE])])
-    levels = torch.tensor([2] + [0] * 14 + [1])
+    model = TextEncoder(encoder)
+    positions = torch.cat([torch.tensor([NO_POSITION]), torch.arange(14), torch.tensor([NO_POSITION])])
+    attention_levels = torch.tensor([2] + [0] * 14 + [1])
     around = torch.nn.functional.pad(mask, (1, 1), value=1)
 
     def run(top: float, middle: float) -> torch.Tensor:
         states = model.embed(tokens, mask)
         ends = [torch.cos(value * torch.arange(32)).expand(3, 1, -1) for value in (top, middle)]
-        return model.run_layer(1, torch.cat([ends[0], states, ends[1]], dim=1), around, places, levels)
+        return model.run_layer(1, torch.cat([ends[0], states, ends[1]], dim=1), around, positions, attention_levels)
 
     with torch.no_grad():
         start, other_top, other_middle = run(1, 1), run(2, 1), run(1, 2)
@@ -111,14 +111,14 @@ def test_a_token_sees_its_own_level_and_those_below(encoder, text):
 
 def test_tokens_that_are_wanted_are_the_same_if_the_others_are_not(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
-    model = LanguageModel(encoder)
-    places = torch.cat([torch.arange(14), torch.tensor([NO_PLACE] * 2)])
+    model = TextEncoder(encoder)
+    positions = torch.cat([torch.arange(14), torch.tensor([NO_POSITION] * 2)])
     around = torch.nn.functional.pad(mask, (0, 2), value=1)
     with torch.no_grad():
         states = torch.nn.functional.pad(model.embed(tokens, mask), (0, 0, 0, 2), value=0.5)
-        for levels in (None, torch.tensor([0] * 14 + [1] * 2)):
-            whole = model.run_layer(0, states, around, places, levels)
-            narrowed = model.run_layer(0, states, around, places, levels, wanted=15)
+        for attention_levels in (None, torch.tensor([0] * 14 + [1] * 2)):
+            whole = model.run_layer(0, states, around, positions, attention_levels)
+            narrowed = model.run_layer(0, states, around, positions, attention_levels, wanted=15)
             assert whole.shape[1] == 16
             torch.testing.assert_close(narrowed, whole[:, :15], atol=1e-6, rtol=0)
 
@@ -130,7 +130,7 @@ def test_only_the_first_layers_are_kept_on_request(encoder, text, layers):
         states = encoder(input_ids=tokens, attention_mask=mask, output_hidden_states=True).hidden_states[layers]
         if encoder.config.model_type == "modernbert":
             states = encoder.final_norm(states)
-        model = LanguageModel(encoder, layers)
+        model = TextEncoder(encoder, layers)
         opened = model(tokens, mask)
     torch.testing.assert_close(opened[mask.bool()], states[mask.bool()], atol=1e-5, rtol=0)
     assert len(model.family.layers(encoder)) == layers
@@ -141,7 +141,7 @@ def test_frozen_layers_belong_to_the_embeddings_without_dropout_or_gradients(enc
     there = mask.bool()
     with torch.no_grad():
         expected = encoder(input_ids=tokens, attention_mask=mask, output_hidden_states=True)
-        model = LanguageModel(encoder, frozen=1)
+        model = TextEncoder(encoder, frozen=1)
         whole = model(tokens, mask)
     torch.testing.assert_close(whole[there], expected.last_hidden_state[there], atol=1e-5, rtol=0)
     assert model.n_layers == 2
@@ -161,7 +161,7 @@ def test_minilm_with_its_real_weights_gives_what_automodel_gives(layers):
     from saft.features.backbones import find_backbone
 
     whole = AutoModel.from_pretrained(find_backbone("minilm")).eval()
-    model = LanguageModel.load("minilm", layers).eval()
+    model = TextEncoder.load("minilm", layers).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(find_backbone("minilm"))
     batch = tokenizer(["The kettle broke on the first day.", "Lovely."], padding=True, return_tensors="pt")
     with torch.no_grad():
@@ -173,7 +173,7 @@ def test_minilm_with_its_real_weights_gives_what_automodel_gives(layers):
 
 def test_unknown_families_and_impossible_cuts_are_refused(encoder):
     with pytest.raises(saft.InputError, match="has 3 layers; cannot use the first 9"):
-        LanguageModel(encoder, layers=9)
+        TextEncoder(encoder, layers=9)
     gpt = AutoModel.from_config(transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=20))
     with pytest.raises(saft.InputError, match="'gpt2' cannot be opened"):
-        LanguageModel(gpt)
+        TextEncoder(gpt)

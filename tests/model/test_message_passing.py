@@ -44,10 +44,10 @@ def test_gradients_of_a_large_batch_are_the_same_every_time():
 
 def test_those_outside_the_sample_hear_it_and_themselves_and_are_not_heard(batch):
     start, nodes = batch
-    speaks = torch.tensor([True, False, True, True, False, False] * 2)
-    heard = (nodes[:, None] == nodes[None]) & (speaks[None] | torch.eye(12, dtype=torch.bool))
+    is_source = torch.tensor([True, False, True, True, False, False] * 2)
+    heard = (nodes[:, None] == nodes[None]) & (is_source[None] | torch.eye(12, dtype=torch.bool))
     dense = heard.double() / (heard.double().sum(dim=1, keepdim=True) + 1)
-    torch.testing.assert_close(propagate(start, nodes, NODES, speaks), dense @ start)
+    torch.testing.assert_close(propagate(start, nodes, NODES, is_source), dense @ start)
 
 
 def test_rows_of_the_operator_sum_to_the_degree_over_one_more(batch):
@@ -99,12 +99,12 @@ def test_memory_is_linear_a_hub_of_two_hundred_thousand_interactions_is_no_troub
 
 
 @pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
-def test_only_those_that_are_asked_are_answered_and_their_answer_is_the_same(batch, kind):
+def test_only_receivers_are_computed_and_their_output_is_the_same(batch, kind):
     states, nodes = batch
     torch.manual_seed(0)
     unit = kind(WIDTH).double()
     everybody = unit(states, nodes, NODES)
-    torch.testing.assert_close(unit(states, nodes, NODES, asked=4), everybody[:4])
+    torch.testing.assert_close(unit(states, nodes, NODES, n_receivers=4), everybody[:4])
 
 
 def test_attention_that_starts_as_the_identity_says_what_was_heard(batch):

@@ -1,4 +1,7 @@
-"""The model against the method written out for one interaction after the other, without chunks or scatter-sums."""
+"""The model against the method written out for one interaction after the other, without chunks or scatter-sums.
+
+Covers: model.base, model.batch, model.readout.
+"""
 
 import dataclasses
 
@@ -9,12 +12,13 @@ from torch.nn import functional
 
 import saft
 from saft.data.network import HIDDEN
-from saft.features.featurizer import Reader
+from saft.features.featurizer import Featurizer
 from saft.features.tokens import load_tokenizer
-from saft.learning.loader import Feed, Memory
+from saft.learning.loader import BatchLoader
+from saft.learning.neighbour_cache import NeighbourCache
 from saft.model.base import Sizes, masked_mean
 from saft.model.batch import Batch
-from saft.model.encoder import NO_PLACE, LanguageModel
+from saft.model.encoder import NO_POSITION, TextEncoder
 from saft.model.saft import ADDED, PROXY, TEXT, SaftModel
 from saft.settings import AS_PRINTED, TEXT_ONLY, Settings
 
@@ -29,28 +33,28 @@ def network():
 def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     """An untrained model in evaluation mode, with a batch of 7 targets."""
     torch.manual_seed(1)
-    reader = Reader(settings, load_tokenizer(settings.encoder)).learn(network)
-    inputs = reader.read(network)
-    language = LanguageModel.load(settings.encoder, settings.layers or None)
-    columns = (known.shape[1] for known in (inputs.user_vectors, inputs.item_vectors, inputs.clues))
+    featurizer = Featurizer(settings, load_tokenizer(settings.encoder)).fit(network)
+    features = featurizer.transform(network)
+    encoder = TextEncoder.load(settings.encoder, settings.layers or None)
+    columns = (known.shape[1] for known in (features.user_vectors, features.item_vectors, features.ngram_log_odds))
     sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns)
-    model = SaftModel(language, settings, sizes).eval()
+    model = SaftModel(encoder, settings, sizes).eval()
     for parameter in model.parameters():  # also what starts at zero takes part
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.1)
-    memory = None
-    if settings.remember and model.fused:
-        memory = Memory(torch.randn(N, language.n_layers - 1, 2, language.width).half())
-    feed = Feed(inputs, network.labels, network.n_classes, settings, memory)
-    seen = next(feed.prediction_passes(np.arange(7)))
-    return model, feed.batch(seen.batches[0], seen)
+    cache = None
+    if settings.cache_neighbours and model.fused:
+        cache = NeighbourCache(torch.randn(N, encoder.n_layers - 1, 2, encoder.width).half())
+    loader = BatchLoader(features, network.labels, network.n_classes, settings, cache)
+    view = next(loader.prediction_passes(np.arange(7)))
+    return model, loader.batch(view.batches[0], view)
 
 
 def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     """Logits of the targets, formula by formula, with dense P and no padding."""
     s = model.settings
     texts = [tokens[row : row + 1, : mask[row].sum()] for tokens, mask in batch.texts for row in range(len(tokens))]
-    states = [model.language.embed(tokens, torch.ones_like(tokens)) for tokens in texts]
+    states = [model.encoder.embed(tokens, torch.ones_like(tokens)) for tokens in texts]
     proxies = [t.mean(dim=1) for t in states]
     user_tokens = model.node_tokens["user"](batch.user_nodes)[batch.users]
     item_tokens = model.node_tokens["item"](batch.item_nodes)[batch.items]
@@ -58,18 +62,22 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     for e in range(len(texts)):
         tokens = [user_tokens[e], item_tokens[e]]
         tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
-        if batch.hints is not None:
-            tokens.append(model.hints_token(batch.hints[e]))
+        if batch.side_features is not None:
+            tokens.append(model.side_token(batch.side_features[e]))
         added.append(torch.stack(tokens)[None])
-    hinted = int(batch.hints is not None)
-    levels = [ADDED] * (added[0].shape[1] - hinted) + [PROXY] * hinted
+    hinted = int(batch.side_features is not None)
+    attention_levels = [ADDED] * (added[0].shape[1] - hinted) + [PROXY] * hinted
 
     def run(number: int, e: int, extra: torch.Tensor) -> torch.Tensor:
         length = states[e].shape[1]
         whole = torch.cat([proxies[e][:, None], states[e], extra], dim=1)
-        places = torch.tensor([NO_PLACE, *range(length), *[NO_PLACE] * extra.shape[1]])
-        mine = torch.tensor([PROXY] + [TEXT] * length + levels[: extra.shape[1]]) if s.fusion == "residual" else None
-        return model.language.run_layer(number, whole, torch.ones(whole.shape[:2], dtype=torch.long), places, mine)
+        positions = torch.tensor([NO_POSITION, *range(length), *[NO_POSITION] * extra.shape[1]])
+        mine = (
+            torch.tensor([PROXY] + [TEXT] * length + attention_levels[: extra.shape[1]])
+            if s.fusion == "residual"
+            else None
+        )
+        return model.encoder.run_layer(number, whole, torch.ones(whole.shape[:2], dtype=torch.long), positions, mine)
 
     def keep(after: list[torch.Tensor]) -> None:
         for e, states_after in enumerate(after):
@@ -92,7 +100,7 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
                 mixed = layer.update(torch.cat([*parts, added[e].flatten(1)], dim=1))
                 proxies[e] = proxies[e] + layer.out(functional.gelu(mixed))
     return torch.cat(
-        [literal_answer(model, batch, e, proxies[e], states[e], before[e]) for e in batch.targets.tolist()]
+        [literal_answer(model, batch, e, proxies[e], states[e], before[e]) for e in batch.seed_rows.tolist()]
     )
 
 
@@ -103,14 +111,14 @@ def literal_messages(model, number, batch, spoken, node_tokens) -> dict[str, tor
         if side not in layer.messages:
             continue
         start = spoken[place]
-        if batch.remembered is not None:
-            start = torch.cat([start, batch.remembered[:, number - 1, place]])
+        if batch.cached is not None:
+            start = torch.cat([start, batch.cached[:, number - 1, place]])
         start = start + s.lam * node_tokens[place]
         if s.labels:
             start = start + model.label_states.weight[batch.labels]
         same = nodes[:, None] == nodes[None]
         if s.fusion == "residual":  # the sample of the node speaks, and everybody hears itself
-            same &= batch.speaks[side][None] | torch.eye(len(nodes), dtype=torch.bool)
+            same &= batch.is_source[side][None] | torch.eye(len(nodes), dtype=torch.bool)
         dense = same.to(start.dtype) / (same.sum(dim=1, keepdim=True) + 1)
         unit = layer.messages[side]
         state = start
@@ -132,10 +140,10 @@ def literal_answer(model, batch, e, proxy, states, before) -> torch.Tensor:
     elif model.settings.readout == "concat":
         seen = torch.cat([proxy, words], dim=1)
     else:
-        gate = torch.sigmoid(model.readout_gate(torch.cat([proxy, words], dim=1)))
+        gate = torch.sigmoid(model.readout.gate(torch.cat([proxy, words], dim=1)))
         seen = gate * proxy + (1 - gate) * words
-    if batch.hints is not None:
-        seen = torch.cat([seen, batch.hints[e : e + 1]], dim=1)
+    if batch.side_features is not None:
+        seen = torch.cat([seen, batch.side_features[e : e + 1]], dim=1)
     return model.head(seen)
 
 
@@ -144,12 +152,12 @@ VARIANTS = {
     "as printed, lga": AS_PRINTED,
     "as printed, gau": AS_PRINTED | {"messages": "gau"},
     "gated readout, gau, trained nodes": {"readout": "gated", "messages": "gau", "nodes": "trained"},
-    "encoded neighbours": {"remember": False},
+    "encoded neighbours": {"cache_neighbours": False},
     "without words in messages": {"text_messages": False},
     "words in messages under paper fusion": AS_PRINTED | {"text_messages": True},
     "phrases without labels": {"labels": False},
-    "labels without phrases": {"phrases": False},
-    "neither": {"labels": False, "phrases": False},
+    "labels without phrases": {"ngrams": False},
+    "neither": {"labels": False, "ngrams": False},
     "labels under paper fusion": AS_PRINTED | {"labels": True},
     "without user-wise messages": AS_PRINTED | {"user_messages": False},
     "without item-wise messages": {"item_messages": False},
@@ -173,43 +181,43 @@ def test_under_residual_fusion_the_text_is_read_exactly_as_the_pretrained_encode
     model, batch = made(network, Settings.of(tiny_settings))
     with torch.no_grad():
         representation = model(batch).representation
-        words = torch.cat([masked_mean(model.language(tokens, mask), mask) for tokens, mask in batch.texts])[
-            batch.targets
+        words = torch.cat([masked_mean(model.encoder(tokens, mask), mask) for tokens, mask in batch.texts])[
+            batch.seed_rows
         ]
-    torch.testing.assert_close(representation[:, model.language.width :], words, atol=1e-5, rtol=0)
+    torch.testing.assert_close(representation[:, model.encoder.width :], words, atol=1e-5, rtol=0)
 
 
 def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
-    fresh = SaftModel(model.language, model.settings, model.sizes).eval()
+    fresh = SaftModel(model.encoder, model.settings, model.sizes).eval()
     with torch.no_grad():
         start = fresh(batch).logits
-        other = fresh(dataclasses.replace(batch, remembered=batch.remembered + 1)).logits
+        other = fresh(dataclasses.replace(batch, cached=batch.cached + 1)).logits
     torch.testing.assert_close(start, other)
 
 
 def test_what_is_passed_on_depends_on_nothing_but_the_interaction_itself(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
     changed = dataclasses.replace(
-        batch, remembered=batch.remembered + 1, hints=batch.hints + 1, labels=torch.zeros_like(batch.labels)
+        batch, cached=batch.cached + 1, side_features=batch.side_features + 1, labels=torch.zeros_like(batch.labels)
     )
     with torch.no_grad():
         first, second = model(batch), model(changed)
-    torch.testing.assert_close(first.passed_on, second.passed_on)
+    torch.testing.assert_close(first.message_state, second.message_state)
     assert (first.logits - second.logits).abs().max() > 1e-4
 
 
 def test_the_model_does_not_look_at_the_answers(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
     with torch.no_grad():
-        other = model(dataclasses.replace(batch, answers=torch.full_like(batch.answers, HIDDEN)))
+        other = model(dataclasses.replace(batch, targets=torch.full_like(batch.targets, HIDDEN)))
         torch.testing.assert_close(other.logits, model(batch).logits, rtol=0, atol=0)
 
 
 def test_new_users_and_items_have_the_vector_kept_for_them(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings | {"nodes": "trained", "node_dropout": 1.0}))
     tokens = model.node_tokens["user"]
-    new = dataclasses.replace(batch.user_nodes, codes=torch.zeros_like(batch.user_nodes.codes))
+    new = dataclasses.replace(batch.user_nodes, slots=torch.zeros_like(batch.user_nodes.slots))
     with torch.no_grad():
         torch.testing.assert_close(tokens(new), tokens(new)[:1].expand(len(new), -1))
         tokens.train()  # and training drops known ones to it
@@ -219,8 +227,8 @@ def test_new_users_and_items_have_the_vector_kept_for_them(network, tiny_setting
 def test_text_alone_is_the_mean_of_the_encoders_states(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings | TEXT_ONLY))
     with torch.no_grad():
-        words = torch.cat([masked_mean(model.language(tokens, mask), mask) for tokens, mask in batch.texts])
-        torch.testing.assert_close(model(batch).logits, model.head(words[batch.targets]))
+        words = torch.cat([masked_mean(model.encoder(tokens, mask), mask) for tokens, mask in batch.texts])
+        torch.testing.assert_close(model(batch).logits, model.head(words[batch.seed_rows]))
 
 
 def test_fusing_needs_two_layers(network, tiny_settings):

@@ -53,7 +53,12 @@ def test_the_effect_of_a_neighbour_is_what_the_network_without_it_lacks(classifi
     (number,) = live.add([Interaction("somebody", "something", "quite different words")])
     found = saft.explain(live, row | {"user": "somebody"})
     (added,) = [one for one in found.neighbours if one.number == number]
-    assert (added.user, added.item, added.label, added.shares) == ("somebody", "something", None, "user")
+    assert (added.interaction.user, added.interaction.item, added.interaction.label, added.shares) == (
+        "somebody",
+        "something",
+        None,
+        "user",
+    )
     expected = found.probabilities[found.label] - alone.probabilities[found.label]
     # The user is known now, and its structure is that of two interactions.
     assert added.effect == pytest.approx(expected, abs=0.05)
@@ -61,24 +66,24 @@ def test_the_effect_of_a_neighbour_is_what_the_network_without_it_lacks(classifi
 
 def test_the_label_of_a_neighbour_is_taken_away_with_it(live, row):
     before = saft.explain(live, row)
-    numbers = [one.number for one in before.neighbours if one.label is not None]
+    numbers = [one.number for one in before.neighbours if one.interaction.label is not None]
     assert numbers
     for number in numbers[:2]:
-        place = int(np.flatnonzero(live.cases([Interaction(**row)])[0].around.rows == number)[0])
-        case = live.cases([Interaction(**row)])[0]
-        changed = _without_neighbour(case, place)
+        place = int(np.flatnonzero(live.ego_graphs([Interaction(**row)])[0].neighbourhood.rows == number)[0])
+        ego = live.ego_graphs([Interaction(**row)])[0]
+        changed = _without_neighbour(ego, place)
         label = int(live.labels.values[number])
         for side in ("user", "item"):
-            lost = case.nodes[side].label_counts - changed.nodes[side].label_counts
+            lost = ego.nodes[side].label_counts - changed.nodes[side].label_counts
             expected = np.zeros_like(lost)
-            expected[label] = case.around.shares[side][place]
+            expected[label] = ego.neighbourhood.shares_node[side][place]
             np.testing.assert_array_equal(lost, expected)
 
 
 def test_everything_the_model_is_shown_has_an_effect_of_its_own(live, row):
     found = saft.explain(live, row)
     names = {feature.name for feature in found.features}
-    assert names == {"distance", "centrality", "user", "item", "user labels", "item labels", "phrases"}
+    assert names == {"distance", "centrality", "user", "item", "user labels", "item labels", "ngrams"}
     assert any(feature.effect for feature in found.features)
     sizes = [abs(feature.effect) for feature in found.features]
     assert sizes == sorted(sizes, reverse=True)

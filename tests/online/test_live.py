@@ -1,4 +1,7 @@
-"""A network that grows while it answers: its answers are those of the classifier on the same network."""
+"""A network that grows while it answers: its answers are those of the classifier on the same network.
+
+Covers: online.growing, online.subgraph.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +9,8 @@ import pytest
 import saft
 from saft import SaftClassifier
 from saft.data.network import HIDDEN
-from saft.online.live import Growing, Interaction, LiveNetwork
+from saft.online.growing import GrowingArray
+from saft.online.live import Interaction, LiveNetwork
 from saft.settings import TEXT_ONLY
 
 N = 300
@@ -20,8 +24,8 @@ def network():
 VARIANTS = {
     "product": {"neighbours": 3},
     "by distance": {"neighbours": 3, "sampling": "distance"},
-    "neighbours read again, trained vectors": {"neighbours": 3, "remember": False, "nodes": "trained"},
-    "no labels, no phrases": {"neighbours": 3, "labels": False, "phrases": False},
+    "neighbours read again, trained vectors": {"neighbours": 3, "cache_neighbours": False, "nodes": "trained"},
+    "no labels, no phrases": {"neighbours": 3, "labels": False, "ngrams": False},
     "text only": TEXT_ONLY,
 }
 
@@ -58,7 +62,7 @@ def test_answers_about_new_interactions_are_the_classifiers(network, classifier,
 def test_answers_about_known_interactions_are_the_classifiers(network, classifier, live):
     for number in (0, 5, 249, 250, N - 1):
         expected = classifier.predict_proba(network.take(np.array([number])))
-        np.testing.assert_allclose(live.probabilities([live.case_of(number)]), expected, atol=1e-4)
+        np.testing.assert_allclose(live.probabilities([live.ego_graph_of(number)]), expected, atol=1e-4)
 
 
 def test_questions_asked_together_are_answered_as_if_asked_alone(network, live):
@@ -85,16 +89,16 @@ def test_asking_changes_nothing_and_adding_does(network, classifier, live):
 
 
 def test_a_verdict_is_seen_by_neighbours_but_not_by_its_own_interaction(network, classifier, live):
-    own = live.probabilities([live.case_of(260)])
+    own = live.probabilities([live.ego_graph_of(260)])
     other = next(int(n) for n in live.neighbours(260)["item"])
-    before = live.probabilities([live.case_of(other)])
+    before = live.probabilities([live.ego_graph_of(other)])
     for label in live.classes:
         live.label(260, label)
-        np.testing.assert_allclose(live.probabilities([live.case_of(260)]), own, atol=1e-6)
-    assert (live.probabilities([live.case_of(other)]) != before).any() == classifier.settings.labels
+        np.testing.assert_allclose(live.probabilities([live.ego_graph_of(260)]), own, atol=1e-6)
+    assert (live.probabilities([live.ego_graph_of(other)]) != before).any() == classifier.settings.labels
     live.label(260, None)
     assert live.labels.values[260] == HIDDEN
-    np.testing.assert_allclose(live.probabilities([live.case_of(other)]), before, atol=1e-6)
+    np.testing.assert_allclose(live.probabilities([live.ego_graph_of(other)]), before, atol=1e-6)
     with pytest.raises(saft.InputError, match="There is no class 'nonsense'"):
         live.label(260, "nonsense")
 
@@ -110,13 +114,13 @@ def test_remembered_states_can_be_handed_back(network, classifier):
 
 
 def test_a_model_with_the_papers_fusion_is_refused(network, tiny_settings):
-    settings = tiny_settings | {"fusion": "paper", "remember": False, "epochs": 0}
+    settings = tiny_settings | {"fusion": "paper", "cache_neighbours": False, "epochs": 0}
     with pytest.raises(saft.InputError, match="fusion='residual'"):
         LiveNetwork(SaftClassifier(**settings).fit(network))
 
 
 def test_an_array_grows_without_forgetting():
-    growing, whole = Growing(np.arange(3)), list(range(3))
+    growing, whole = GrowingArray(np.arange(3)), list(range(3))
     for number in range(50):
         growing.append(np.array([number, -number]))
         whole += [number, -number]

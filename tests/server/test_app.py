@@ -1,4 +1,7 @@
-"""A really running server, asked over HTTP."""
+"""A really running server, asked over HTTP.
+
+Covers: cli.serve, server.limits, server.loading, server.middleware, server.routes.
+"""
 
 import json
 import shutil
@@ -18,8 +21,8 @@ import saft
 from saft.online.live import Interaction, LiveNetwork
 from saft.server.app import create_app
 from saft.server.limits import Limits
-from saft.server.loading import opened
-from tests.serving.conftest import N, Server, serving
+from saft.server.loading import service_loader
+from tests.server.conftest import N, Server, serving
 
 ROW = {"user": "somebody new", "item": "something new", "text": "It broke on the first day."}
 
@@ -205,7 +208,7 @@ def _ask_at_once(server: Server, clients: int) -> list[int]:
 
 
 def test_a_request_that_takes_too_long_is_given_up(model_folder, tmp_path):
-    app = create_app(opened(model_folder, tmp_path / "kept.sqlite", onnx=False), Limits(seconds=0.0001))
+    app = create_app(service_loader(model_folder, tmp_path / "kept.sqlite", onnx=False), Limits(seconds=0.0001))
     with TestClient(app) as client:
         while client.get("/ready").status_code == 503:
             assert client.post("/predict", json={"interactions": [ROW]}).status_code == 503  # being loaded

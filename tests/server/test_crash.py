@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from tests.serving.conftest import serving
+from tests.server.conftest import serving
 
 KILLS = 20
 

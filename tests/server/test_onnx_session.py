@@ -6,7 +6,7 @@ import pytest
 import saft
 from saft import SaftClassifier
 from saft.online.live import Interaction, LiveNetwork
-from saft.server.onnx_session import hasten, is_installed
+from saft.server.onnx_session import is_installed, use_onnx
 from saft.settings import TEXT_ONLY
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason='needs the extra "onnx"')
@@ -18,7 +18,7 @@ N = 200
     "changes",
     [
         {},
-        pytest.param({"labels": False, "phrases": False, "messages": "gau"}, marks=pytest.mark.long),
+        pytest.param({"labels": False, "ngrams": False, "messages": "gau"}, marks=pytest.mark.long),
         pytest.param(TEXT_ONLY, marks=pytest.mark.long),
     ],
 )
@@ -33,10 +33,10 @@ def test_answers_are_those_of_torch(tiny_settings, tmp_path, changes):
         Interaction("n", "n", "y " * 80),
     ]
     expected = [answer.probabilities for one in asked for answer in live.predict([one])]
-    hasten(live, tmp_path / "model.onnx")
+    use_onnx(live, tmp_path / "model.onnx")
     calls = []
-    fast = live.reading.fast
-    object.__setattr__(live.reading, "fast", lambda batch: calls.append(len(batch.rows)) or fast(batch))
+    session = live.predictor.session
+    live.use_session(lambda batch: calls.append(len(batch.rows)) or session(batch))
     alone = [answer.probabilities for one in asked for answer in live.predict([one])]
     np.testing.assert_allclose(alone, expected, atol=1e-4)
     together = [answer.probabilities for answer in live.predict(asked)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.conftest import serving
+from tests.server.conftest import serving
 
 playwright = pytest.importorskip("playwright.sync_api", reason="driving a browser needs playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -7,23 +7,25 @@ import pytest
 
 import saft
 from saft.online.live import Interaction
-from saft.server.store import Filter, Judged, Store
+from saft.server.store import Filter, Store, StoredPrediction
 
 
 def row(number: int) -> Interaction:
     return Interaction(f"u{number % 3}", f"i{number % 4}", f"text {number}", attributes={"user": {"age": number}})
 
 
-def judged(share: float) -> Judged:
-    return Judged("good" if share < 0.5 else "bad", {"good": 1 - share, "bad": share}, max(share, 1 - share), share)
+def predicted(share: float) -> StoredPrediction:
+    return StoredPrediction(
+        "good" if share < 0.5 else "bad", {"good": 1 - share, "bad": share}, max(share, 1 - share), share
+    )
 
 
 def filled(path, count: int = 10, model: str = "one") -> Store:
     store = Store(path, model)
-    store.adopt()
+    store.mark_current()
     shares = [((7 * number) % count) / count for number in range(count)]
     states = np.arange(count * 4, dtype=np.float16).reshape(count, 4)
-    store.add([row(number) for number in range(count)], [judged(share) for share in shares], states, [None] * count)
+    store.add([row(number) for number in range(count)], [predicted(share) for share in shares], states, [None] * count)
     return store
 
 
@@ -46,9 +48,9 @@ def test_a_failure_in_the_middle_keeps_nothing(tmp_path):
     store = filled(tmp_path / "x.sqlite")
     broken = [row(1), Interaction(None, "i", "t")]
     with pytest.raises(sqlite3.IntegrityError):
-        store.add(broken, [judged(0.1)] * 2, np.zeros((2, 4), np.float16), [None] * 2)
+        store.add(broken, [predicted(0.1)] * 2, np.zeros((2, 4), np.float16), [None] * 2)
     assert len(store) == 10
-    assert store.add([row(1)], [judged(0.1)], np.zeros((1, 4), np.float16), [None])[0].startswith("n")
+    assert store.add([row(1)], [predicted(0.1)], np.zeros((1, 4), np.float16), [None])[0].startswith("n")
 
 
 @pytest.mark.parametrize("order", ["suspicious", "uncertain", "newest", "oldest"])
@@ -67,18 +69,18 @@ def test_pages_follow_each_other(tmp_path, order):
 
 def test_the_last_verdict_counts_and_all_are_kept(tmp_path):
     store = filled(tmp_path / "x.sqlite")
-    store.decide("n2", "bad", "kim")
-    store.decide("n2", "good", "lee")
+    store.add_verdict("n2", "bad", "kim")
+    store.add_verdict("n2", "good", "lee")
     assert store.find("n2").interaction.label == "good"
     assert store.count(Filter(reviewed=True)) == store.count(Filter(label="good")) == 1
-    store.decide("n2", None, "lee")
+    store.add_verdict("n2", None, "lee")
     assert store.count(Filter(reviewed=True)) == 0
     assert store.verdicts() == 3
 
 
 def test_another_model_keeps_what_came_in_and_forgets_rows_of_training(tmp_path):
     store = filled(tmp_path / "x.sqlite")
-    store.add([row(1)], [judged(0.2)], np.zeros((1, 4), np.float16), [17])
+    store.add([row(1)], [predicted(0.2)], np.zeros((1, 4), np.float16), [17])
     assert store.find("t17") is not None
     store.close()
     assert Store(tmp_path / "x.sqlite", "one").same_model

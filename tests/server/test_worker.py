@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from saft.online.live import Answer, Interaction
+from saft.online.live import Interaction, Prediction
 from saft.server.limits import Limits
 from saft.server.worker import BusyError, SlowError, Worker
 
 ROW = Interaction("u", "i", "t")
 
 
-class Desk:
+class ReviewService:
     """Remembers who was asked together, and in which thread."""
 
     def __init__(self, seconds: float = 0.02, fails: bool = False) -> None:
@@ -31,13 +31,13 @@ class Desk:
         time.sleep(self.seconds)
         if self.fails:
             raise ValueError("broken")
-        return [Answer(row.text, None, True, True) for row in rows]
+        return [Prediction(row.text, None, True, True) for row in rows]
 
 
-def run(desk, limits, work):
+def run(service, limits, work):
     async def main():
         worker = Worker(limits)
-        await worker.start(desk.made)
+        await worker.start(service.made)
         try:
             return await work(worker)
         finally:
@@ -51,56 +51,56 @@ def asks(number):
 
 
 def test_questions_that_come_together_are_answered_together_each_with_its_own():
-    desk = Desk()
+    service = ReviewService()
 
     async def work(worker):
         return await asyncio.gather(*(worker.predict([asks(number), asks(-number)]) for number in range(20)))
 
-    answers = run(desk, Limits(gather_ms=20), work)
+    answers = run(service, Limits(gather_ms=20), work)
     assert [[one.label for one in pair] for pair in answers] == [[str(n), str(-n)] for n in range(20)]
-    assert len(desk.asked) <= 3
-    assert len(desk.threads) == 1
+    assert len(service.asked) <= 3
+    assert len(service.threads) == 1
 
 
 def test_no_more_are_answered_together_than_the_limit():
-    desk = Desk()
+    service = ReviewService()
 
     async def work(worker):
         await asyncio.gather(*(worker.predict([ROW]) for _ in range(30)))
 
-    run(desk, Limits(gather_ms=10, together=8), work)
-    assert max(desk.asked) <= 8
-    assert sum(desk.asked) == 30
+    run(service, Limits(gather_ms=10, batch_size=8), work)
+    assert max(service.asked) <= 8
+    assert sum(service.asked) == 30
 
 
 def test_who_comes_when_there_is_no_room_is_turned_away():
     async def work(worker):
         return await asyncio.gather(*(worker.predict([ROW]) for _ in range(6)), return_exceptions=True)
 
-    answers = run(Desk(0.1), Limits(waiting=4), work)
+    answers = run(ReviewService(0.1), Limits(waiting=4), work)
     assert sum(isinstance(answer, BusyError) for answer in answers) == 2
     assert sum(isinstance(answer, list) for answer in answers) == 4
 
 
 def test_what_takes_too_long_is_given_up_by_the_asker_and_finished_by_the_worker():
-    desk, done = Desk(), []
+    service, done = ReviewService(), []
 
     async def work(worker):
         with pytest.raises(SlowError):
             await worker.do(lambda _: (time.sleep(0.2), done.append(1)))
 
-    run(desk, Limits(seconds=0.05), work)
+    run(service, Limits(seconds=0.05), work)
     assert done == [1]
 
 
 def test_a_failure_is_told_to_everybody_who_asked_and_to_nobody_else():
-    desk = Desk(fails=True)
+    service = ReviewService(fails=True)
 
     async def work(worker):
         failed = await asyncio.gather(*(worker.predict([ROW]) for _ in range(3)), return_exceptions=True)
-        desk.fails = False
+        service.fails = False
         return failed, await worker.predict([ROW])
 
-    failed, answered = run(desk, Limits(), work)
+    failed, answered = run(service, Limits(), work)
     assert all(isinstance(error, ValueError) for error in failed)
     assert answered[0].label == "t"

@@ -141,3 +141,14 @@ def test_names_and_settings_are_checked():
     for made, message in ((PageRankEmbedding(restart=0), "restart"), (SimRankEmbedding(decay=1), "decay")):
         with pytest.raises(saft.InputError, match=message):
             made.fit(*connected())
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_transform_changes_no_table(name):
+    users, items = random_graph(9, 7, 30)
+    fitted = embedding(name, dim=4).fit(users, items).extend(np.array([9, 10]), np.array([0, 7]))
+    before = {key: value.copy() for key, value in vars(fitted).items() if isinstance(value, np.ndarray)}
+    fitted.transform(np.append(users, [11, 13]), np.append(items, [0, 9]))
+    after = {key: value for key, value in vars(fitted).items() if isinstance(value, np.ndarray)}
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[key], after[key]) for key in before)

@@ -1,4 +1,7 @@
-"""The distance embedding against dense matrices written out from the definition."""
+"""The distance embedding against dense matrices written out from the definition.
+
+Covers: structure.bipartite, structure.interface.
+"""
 
 import numpy as np
 import pytest

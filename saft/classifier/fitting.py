@@ -1,0 +1,59 @@
+"""One way to train: the classifier, and every method of ``saft compare`` with an encoder, go through here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from saft.classifier.assembly import Assembly, Build
+from saft.data.network import TextualInteractionNetwork
+from saft.learning.callbacks import Callback, CallbackList, TrainerState
+from saft.learning.trainer import Trainer
+from saft.model.saft import SaftModel
+from saft.settings import Settings
+
+
+@dataclass(frozen=True)
+class Fitted:
+    assembly: Assembly  # its network shows the labels of the training rows only
+    state: TrainerState
+
+
+def fit(
+    settings: Settings,
+    network: TextualInteractionNetwork,
+    train: np.ndarray,
+    valid: np.ndarray,
+    *,
+    build: Build = SaftModel,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    refresh_at_most: int | None = None,
+) -> Fitted:
+    """Train a model on ``train``; ``valid`` chooses the epoch. Labels of other rows are not used.
+
+    Args:
+        build: makes the model around the encoder.
+        checkpoint: file that training writes as it goes, and continues from if it exists.
+        refresh_at_most: see :class:`~saft.learning.trainer.Trainer`.
+    """
+    callbacks = CallbackList(callbacks)
+    callbacks.on_message("Tokenising texts, computing structure")
+    assembly = Assembly.fresh(settings, network.showing(train), build)
+    trainer = Trainer(
+        assembly.model,
+        assembly.loader(),
+        train,
+        valid,
+        network.labels[valid],
+        settings,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        callbacks=callbacks,
+        refresh_at_most=refresh_at_most,
+    )
+    return Fitted(assembly, trainer.run())

@@ -1,0 +1,69 @@
+"""Arrays and tables of nodes that grow without being copied each time."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from saft.learning.sampling import all_neighbours
+
+
+class GrowingArray:
+    """An array that can be appended to."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._room, self._length = values, len(values)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def values(self) -> np.ndarray:
+        return self._room[: self._length]
+
+    def append(self, more: np.ndarray) -> None:
+        needed = self._length + len(more)
+        if needed > len(self._room) or not self._room.flags.writeable:
+            room = np.zeros((max(needed, len(self._room) * 5 // 4), *self._room.shape[1:]), self._room.dtype)
+            room[: self._length] = self.values
+            self._room = room
+        self._room[self._length : needed] = more
+        self._length = needed
+
+
+class GrowingSide:
+    """The users, or the items: ids, vectors, interactions and label counts of each.
+
+    Args:
+        ids: of the nodes.
+        nodes: node of each interaction.
+        vectors, label_counts: one row per node.
+    """
+
+    def __init__(self, ids: pl.Series, nodes: np.ndarray, vectors: np.ndarray, label_counts: np.ndarray) -> None:
+        self.ids = ids.cast(pl.String).to_list()
+        self.codes = {text: code for code, text in reversed(list(enumerate(self.ids)))}  # the first place counts
+        self.nodes = GrowingArray(nodes)
+        self.vectors, self.label_counts = GrowingArray(vectors), GrowingArray(label_counts)
+        self._n_known = len(ids)
+        self._known_members = all_neighbours(nodes, self._n_known)
+        self._added_members: dict[int, list[int]] = {}
+
+    def members(self, code: int) -> np.ndarray:
+        """Numbers of its interactions, in order."""
+        known = self._known_members.of(np.array([code])) if code < self._n_known else np.empty(0, np.int64)
+        return np.concatenate([known, np.array(self._added_members.get(code, []), np.int64)])
+
+    def code_of(self, text: str, vector: np.ndarray) -> int:
+        """The code of this id; an unknown id is added with this vector."""
+        if text not in self.codes:
+            self.codes[text] = len(self.ids)
+            self.ids.append(text)
+            self.vectors.append(vector[None])
+            self.label_counts.append(np.zeros((1, self.label_counts.values.shape[1]), np.int32))
+        return self.codes[text]
+
+    def append(self, number: int, code: int) -> None:
+        """The interaction with this number belongs to this node."""
+        self.nodes.append(np.array([code]))
+        self._added_members.setdefault(code, []).append(number)
