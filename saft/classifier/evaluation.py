@@ -48,7 +48,7 @@ def report_facts(classifier: SaftClassifier, rows: TextualInteractionNetwork, pa
 
 
 def what_removing_costs(classifier: SaftClassifier, rows: TextualInteractionNetwork) -> list[tuple[str, float, float]]:
-    """(what the model saw, Macro-F1, Micro-F1) on these labelled rows; first with everything.
+    """(what the model read, Macro-F1, Micro-F1) on these labelled rows; first with everything.
 
     Parts are blanked and the rows predicted again; the model is not trained again. So this says what its predictions
     rest on, not how well another model would do without.
@@ -63,8 +63,8 @@ def what_removing_costs(classifier: SaftClassifier, rows: TextualInteractionNetw
     return results
 
 
-def _variants(classifier: SaftClassifier, whole: BatchLoader, numbers: np.ndarray) -> dict[str, BatchLoader]:
-    """Feeds in which these rows lack something that the model would see."""
+def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) -> dict[str, BatchLoader]:
+    """Loaders in which these rows lack something that the model reads."""
     settings, features = whole.settings, whole.features
 
     def loader(features: Features = features, labels: np.ndarray = whole.labels, isolated: bool = False) -> BatchLoader:
@@ -73,14 +73,24 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, numbers: np.ndarra
     variants = {}
     if settings.words:
         nothing = tokenise(pl.Series([""]), classifier.tokenizer_, settings.max_length)
-        variants["without text"] = loader(replace(features, tokens=features.tokens.with_text(numbers, nothing.flat)))
+        no_ngrams = _blanked(features.ngram_log_odds, rows)
+        # The n-grams are read from the same text: without it, neither they nor the tokens are there.
+        no_text = replace(features, tokens=features.tokens.with_text(rows, nothing.flat), ngram_log_odds=no_ngrams)
+        variants["without text"] = loader(no_text)
+        if settings.ngrams:
+            variants["without n-grams"] = loader(replace(features, ngram_log_odds=no_ngrams))
     if features.structure:
-        blank = {role: vectors.copy() for role, vectors in features.structure.items()}
-        for vectors in blank.values():
-            vectors[numbers] = 0
+        blank = {role: _blanked(vectors, rows) for role, vectors in features.structure.items()}
         variants["without structure"] = loader(replace(features, structure=blank))
-    if settings.fusion != "none" and (settings.user_messages or settings.item_messages):
+    if settings.passes_messages:
         variants["without messages"] = loader(isolated=True)
     if settings.labels:
         variants["without known labels"] = loader(labels=np.full_like(whole.labels, HIDDEN))
     return variants
+
+
+def _blanked(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A copy with zeros in these rows."""
+    blank = values.copy()
+    blank[rows] = 0
+    return blank
