@@ -1,11 +1,12 @@
-"""Files appear whole or not at all."""
+"""Files are written completely or not at all."""
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from saft.errors import InputError
 
@@ -17,10 +18,10 @@ TABLE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside ``path``; what was written there takes its place when the block ends without an error.
+    """A temporary path beside ``path``; the file there replaces ``path`` when the block ends without an error.
 
     A crash, a full disk or Ctrl-C leaves the old file as it was and nothing half-written beside it; a process that is
-    killed may leave what :func:`is_half_written` tells.
+    killed may leave a file that :func:`is_half_written` recognises.
     """
     path = Path(path)
     if path.is_dir():
@@ -40,12 +41,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def cache_folder() -> Path:
-    """Where to keep what can be computed again: what SAFT_CACHE names, or a folder of the user's."""
+    """Folder for what can be computed again: $SAFT_CACHE, else ``~/.cache/saft``."""
     return Path(os.environ.get("SAFT_CACHE") or Path.home() / ".cache" / "saft")
 
 
 def is_half_written(entry: Path, path: Path) -> bool:
-    """Whether ``entry`` is what was left by a process that was killed while it wrote ``path``."""
+    """Whether ``entry`` is a temporary file of a process that was killed while it wrote ``path``."""
     return entry.name.startswith(_prefix(path)) and entry.suffix == path.suffix
 
 
@@ -60,13 +61,13 @@ def _umask() -> int:
 
 
 def refuse_other_endings(path: Path, endings: tuple[str, ...] = TABLE_ENDINGS) -> None:
-    """Before any work is done for a file that cannot be written."""
+    """InputError for other formats, to be raised before any work is done for the file."""
     if path.suffix.lower() not in endings:
         raise InputError(f"{path}: cannot write this format. Choose a name that ends in {', '.join(endings)}.")
 
 
 def write_table(frame: "pl.DataFrame", path: Path) -> None:
-    """CSV, JSON lines or Parquet, as the name says; the file appears whole or not at all."""
+    """CSV, JSON lines or Parquet, by the ending of the name; the file is written completely or not at all."""
     refuse_other_endings(path)
     ending = path.suffix.lower()
     with replacing(path) as temporary:
@@ -76,3 +77,12 @@ def write_table(frame: "pl.DataFrame", path: Path) -> None:
             frame.write_parquet(temporary)
         else:
             frame.write_ndjson(temporary)
+
+
+def nan_to_null(values: dict[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no nan. The inverse of :func:`null_to_nan`; nested values stay as they are."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()}
+
+
+def null_to_nan(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: math.nan if value is None else value for name, value in values.items()}

@@ -74,6 +74,15 @@ class Assembly:
             cache = NeighbourCache.empty(len(network), *model.message_shape)
         return cls(settings, network, featurizer, features, model, cache)
 
+    def start_logits(self, rows: np.ndarray) -> np.ndarray | None:
+        """Logits of unlabelled rows before training, if the head starts from side features; else they mean nothing.
+
+        At the start all other weights of the head are zero, so that no text has to be encoded for this.
+        """
+        if not isinstance(self.model, SaftModel) or not self.model.n_side_features:
+            return None
+        return self.model.side_logits(torch.from_numpy(self.loader().side_features_of(rows))).numpy()
+
     def with_network(self, network: TextualInteractionNetwork) -> Assembly:
         """The same with other visible labels."""
         return replace(self, network=network)

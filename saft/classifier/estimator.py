@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -154,7 +153,7 @@ class SaftClassifier:
         from saft.classifier.storage import save
 
         self._must_be_fitted()
-        save(self.assembly_, Path(folder), {"temperature": self.temperature_, "report": asdict(self.report_)}, also)
+        save(self.assembly_, Path(folder), {"temperature": self.temperature_, "report": self.report_.to_json()}, also)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

@@ -38,6 +38,7 @@ def report_facts(classifier: SaftClassifier, rows: TextualInteractionNetwork, pa
         temperature=classifier.temperature_,
         rows=frame.select(**{role: pl.col(name) for role, name in names.items()}),
         history=[asdict(record) for record in report.history],
+        start=(report.start_macro_f1, report.start_micro_f1),
         removals=what_removing_costs(classifier, rows.take(np.sort(some))) if len(rows) else [],
         network=[(name, figure) for name, figure in classifier.network_.summary().rows()],
         settings=classifier.settings.as_dict(),

@@ -51,6 +51,7 @@ def fit(
         valid,
         network.labels[valid],
         settings,
+        start_logits=assembly.start_logits(valid),
         checkpoint=checkpoint,
         checkpoint_seconds=checkpoint_seconds,
         callbacks=callbacks,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from saft.classifier.fit_report import kept_weights
 from saft.metrics import macro_f1, reliability, score
 from saft.writing import replacing
 
@@ -41,13 +42,14 @@ class ReportFacts:
     uncalibrated: np.ndarray  # (n, C) before temperature scaling
     temperature: float
     rows: pl.DataFrame  # n rows: user, item, text
-    history: list[dict[str, float]]  # one per epoch: epoch, loss, valid_macro_f1, valid_micro_f1, seconds
+    history: list[dict[str, float]]  # one per epoch; the fields of EpochRecord
     removals: list[tuple[str, float, float]]  # what the model saw, Macro-F1, Micro-F1; first: everything
     network: list[tuple[str, str]]  # figures of the network the model was trained on
     settings: dict[str, Any]
     best_epoch: int
     seconds: float  # training time
     version: str  # of saft
+    start: tuple[float, float] = (math.nan, math.nan)  # validation Macro-F1 and Micro-F1 before the first step
 
     def __post_init__(self) -> None:
         shape = (len(self.labels), len(self.classes))
@@ -170,6 +172,8 @@ def _contents(facts: ReportFacts) -> dict[str, Any]:
             ("After", _calibration(facts.labels, facts.probabilities)),
         ],
         "removals": _removals(facts),
+        "epochs": len(facts.history),
+        "kept": kept_weights(facts.best_epoch, len(facts.history)),
         "seconds": duration(facts.seconds),
         "origin": _origin(facts),
         "sureness": _sureness(facts.temperature),
@@ -229,8 +233,10 @@ def _curves(facts: ReportFacts) -> list[dict[str, Any]]:
 
 def _lines(facts: ReportFacts, keys: dict[str, str]) -> dict[str, Any]:
     lines = {}
+    start = {"epoch": 0, "valid_macro_f1": facts.start[0], "valid_micro_f1": facts.start[1]}
+    history = [start, *facts.history]
     for name, key in keys.items():
-        found = [(row["epoch"], row[key]) for row in facts.history if math.isfinite(row.get(key, math.nan))]
+        found = [(row["epoch"], row[key]) for row in history if math.isfinite(row.get(key, math.nan))]
         if found:
             lines[name] = found
     epochs = [epoch for line in lines.values() for epoch, _ in line]

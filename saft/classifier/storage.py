@@ -1,7 +1,7 @@
 """A model as a folder: weights, settings, encoder, tokenizer, structure and the known interactions.
 
-The folder appears whole or not at all: it is written beside its place and moved there at the end. ``model.json`` names
-every file with its sha256, so that a folder that lost or mixed up files is noticed when it is loaded.
+The folder is never half written: files go to a temporary folder beside it, which is moved at the end. ``model.json``
+lists every file with its sha256, so that missing or mixed-up files are detected on loading.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "
 def save(
     assembly: Assembly, folder: Path, learnt: dict[str, Any], also: Callable[[Path], None] = lambda folder: None
 ) -> None:
-    """Write the model to ``folder``, in place of a model that was there.
+    """Write the model to ``folder``, replacing a model that was there.
 
     Args:
-        learnt: what else is to be known when it is loaded, as JSON.
+        learnt: further facts that ``load`` returns; written as JSON.
         also: writes further files to the folder it is given.
     """
     refuse_foreign(folder)
@@ -61,7 +61,7 @@ def save(
 
 
 def _swap(new: Path, folder: Path, old: Path) -> None:
-    """Put ``new`` in the place of ``folder``; if that fails, what was there is there again."""
+    """Replace ``folder`` by ``new``; if that fails, restore what was there."""
     if folder.exists():
         folder.rename(old)
     try:
@@ -73,7 +73,7 @@ def _swap(new: Path, folder: Path, old: Path) -> None:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """A folder with something else in it is not ours to replace."""
+    """Raise InputError if saving would replace anything but a model or a checkpoint."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a model needs a folder.")
     if folder.is_dir() and not is_model(folder):
@@ -140,7 +140,7 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
 
 
 def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
-    """What was saved to this folder."""
+    """The model saved to this folder, and the ``learnt`` that was given to :func:`save`."""
     from saft.learning.checkpoint import read_safetensors
 
     facts = _facts(folder)
@@ -185,7 +185,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     if format_ > FORMAT:
         raise InputError(
             f"{folder} was written by saft {made_with} in a newer format ({format_}) than this saft "
-            f"{saft.__version__} knows ({FORMAT}). Update saft."
+            f"{saft.__version__} reads ({FORMAT}). Update saft."
         )
     if format_ < FORMAT:
         raise InputError(
@@ -235,7 +235,7 @@ def _tokenizer(folder: Path) -> Any:
 
 
 def _encoder(folder: Path, settings: Settings) -> TextEncoder:
-    """The encoder's shape; its weights are in the model's."""
+    """The encoder's architecture; its weights are part of the model's."""
     from transformers import AutoConfig, AutoModel
 
     from saft.model.encoder import TextEncoder

@@ -40,7 +40,7 @@ def tune(
     trials: int,
     on_trial: Callable[[int, float, dict[str, Any]], None] = lambda number, score, settings: None,
 ) -> dict[str, Any]:
-    """The best settings of ``trials`` trainings, the fixed ones among them; ``tell`` hears of each."""
+    """The best settings of ``trials`` trainings, including the fixed ones; ``on_trial`` is called after each."""
     try:
         import optuna
     except ImportError as error:
@@ -58,6 +58,6 @@ def tune(
         on_trial(trial.number + 1, score, settings)
         return score
 
-    study.enqueue_trial({})  # as it is
+    study.enqueue_trial({})  # fixes no parameter
     study.optimize(objective, n_trials=trials)
     return fixed | study.best_params

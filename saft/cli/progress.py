@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import TracebackType
 from typing import Self
 
@@ -43,9 +44,14 @@ class ProgressBar(Callback):
         self._bar.stop()
 
     def restart(self, name: str) -> None:
-        """Another training begins under this name."""
+        """Start anew, for another training with this name."""
         self._name = f"{name}: "
         self._bar.reset(self._task, total=None, description=name, news="")
+
+    def on_train_begin(self, state: TrainerState) -> None:
+        if self._epochs and not math.isnan(state.start_macro_f1):
+            scores = _scores(state.start_macro_f1, state.start_micro_f1)
+            self._print(f"Start   : {scores}, by known labels and n-grams alone")
 
     def on_epoch_begin(self, state: TrainerState) -> None:
         # Over all epochs, so that the time left is that of the whole training.
@@ -68,19 +74,25 @@ class ProgressBar(Callback):
         self._bar.update(self._task, news=message)
 
     def on_epoch_end(self, state: TrainerState, record: EpochRecord) -> None:
-        if not self._epochs:
-            return
-        self._console.print(
-            f"Epoch {record.epoch:>2}: loss {record.loss:.3f}, validation Macro-F1 {record.valid_macro_f1:.1%}, "
-            f"Micro-F1 {record.valid_micro_f1:.1%}, {record.rows_per_second:.0f} interactions/s, "
-            f"{record.seconds:.0f} s",
-            highlight=False,
-            soft_wrap=True,
-        )
+        if self._epochs:
+            scores = (
+                ""
+                if math.isnan(record.valid_macro_f1)
+                else f" {_scores(record.valid_macro_f1, record.valid_micro_f1)},"
+            )
+            speed = f"{record.rows_per_second:.0f} interactions/s, {record.seconds:.0f} s"
+            self._print(f"Epoch {record.epoch:>2}: loss {record.loss:.3f},{scores} {speed}")
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
 
     def _rate(self) -> str:
         rate = self._bar.tasks[0].speed
         return f"{rate:.0f}/s" if rate else ""
+
+
+def _scores(macro: float, micro: float) -> str:
+    return f"validation Macro-F1 {macro:.1%}, Micro-F1 {micro:.1%}"
 
 
 def _done(state: TrainerState) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -30,7 +31,9 @@ class TrainerState:
     loss_sum: float = 0.0  # over these rows
     seconds: float = 0.0  # spent in these steps
     best_score: float = -1.0  # validation Macro-F1 of the weights that are kept
-    best_epoch: int = 0
+    best_epoch: int = 0  # 0 is the start
+    start_macro_f1: float = math.nan  # validation scores before the first step; nan if the start is no candidate
+    start_micro_f1: float = math.nan
     history: list[EpochRecord] = field(default_factory=list)
     interrupted: bool = False
 
@@ -54,6 +57,9 @@ class TrainerState:
 class Callback:
     """Does nothing; the base of all callbacks."""
 
+    def on_train_begin(self, state: TrainerState) -> None:
+        """Before the first epoch; the state holds the scores of the start."""
+
     def on_epoch_begin(self, state: TrainerState) -> None:
         """Before the first step of an epoch, or before the next step of a resumed one."""
 
@@ -75,6 +81,10 @@ class CallbackList(Callback):
 
     def __iter__(self) -> Iterator[Callback]:
         return iter(self._callbacks)
+
+    def on_train_begin(self, state: TrainerState) -> None:
+        for callback in self._callbacks:
+            callback.on_train_begin(state)
 
     def on_epoch_begin(self, state: TrainerState) -> None:
         for callback in self._callbacks:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saft.errors import InputError
 from saft.learning.callbacks import EpochRecord, TrainerState
-from saft.writing import replacing
+from saft.writing import nan_to_null, null_to_nan, replacing
 
 Parts = dict[str, dict[str, Tensor]]  # name of a part → its tensors
 
@@ -46,7 +46,8 @@ class Checkpoint:
         from safetensors.torch import save_file
 
         tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
-        header = {"state": json.dumps(asdict(state)), "fingerprint": self.fingerprint}
+        stored = nan_to_null(asdict(state)) | {"history": [nan_to_null(asdict(record)) for record in state.history]}
+        header = {"state": json.dumps(stored, allow_nan=False), "fingerprint": self.fingerprint}
         with replacing(self.path) as temporary:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata=header)
         self._saved = time.perf_counter()
@@ -62,9 +63,9 @@ class Checkpoint:
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = tensor
-        state: dict[str, Any] = json.loads(header["state"])
-        state["history"] = [EpochRecord(**record) for record in state["history"]]
-        return parts, TrainerState(**state)
+        stored: dict[str, Any] = json.loads(header["state"])
+        history = [EpochRecord(**null_to_nan(record)) for record in stored["history"]]
+        return parts, TrainerState(**null_to_nan(stored) | {"history": history})
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -22,7 +22,7 @@ from saft.writing import cache_folder
 
 
 class FrozenLayerCache:
-    """The interface of :class:`Tokens`, with token states instead of token ids."""
+    """``lengths`` and ``padded`` as in :class:`Tokens`, with token states instead of token ids."""
 
     def __init__(self, encoder: TextEncoder, tokens: Tokens) -> None:
         self.encoder, self.tokens = encoder, tokens

@@ -140,6 +140,10 @@ class BatchLoader:
         found = [self.side_features(few, view) for few, view in zip(chosen, views, strict=True)]
         return np.concatenate(chosen), np.concatenate(found)
 
+    def side_features_of(self, rows: np.ndarray) -> np.ndarray:
+        """(rows, ·) side features of rows without a visible label, as prediction shows them."""
+        return self.side_features(rows, self._pass(rows, [], (self._nobody, self._nobody)))
+
     def side_features(self, rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
         """(rows, ·) known labels around them, then n-gram log-odds; either part may be absent."""
         parts = [] if view.known is None else [view.known.features(rows)]

@@ -1,9 +1,9 @@
-"""Which neighbours an interaction sees, and which interactions share a batch. Seeded, and vectorised over all nodes.
+"""Which neighbours an interaction has, and which interactions share a batch. Seeded, and vectorised over all nodes.
 
 The neighbours of a user (or item) are a sample of its interactions, shared by all of them: S_u and S_i, at most b each.
-A batch is its targets and the samples of their users and items. Each interaction in it costs an encoding of its text,
-so batches whose targets share users and items are cheaper; but targets that are all alike teach badly. ``plan_batches``
-puts small groups that share a node into batches drawn at random, and ``encoded_per_target`` says what that costs.
+A batch is its seed rows (those to predict) and the samples of their users and items. Each interaction costs an encoding
+of its text, so batches whose seed rows share users and items are cheaper, but too similar ones train worse. So
+``plan_batches`` puts small groups that share a node into random batches; ``encoded_per_seed_row`` measures the cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Neighbours:
 
     @classmethod
     def none(cls, n_nodes: int) -> Neighbours:
-        """Of nodes that have no neighbours."""
+        """For nodes without neighbours."""
         return cls(np.zeros(n_nodes + 1, np.int64), np.empty(0, np.int64))
 
     def of(self, nodes: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ def sample_neighbours(
 
 
 def fixed_neighbours(candidates: Neighbours, most: int, seed: int, weights: np.ndarray | None = None) -> Neighbours:
-    """The same, by keys that depend on nothing but the seed and each row's number.
+    """As :func:`sample_neighbours`, by keys that depend only on the seed and each row's number.
 
     So a node's sample is the same whatever else is in the network, and changes little as rows are added.
     """
@@ -74,7 +74,7 @@ def fixed_keys(rows: np.ndarray, seed: int) -> np.ndarray:
 
 
 def race(candidates: Neighbours, most: int, keys: np.ndarray, weights: np.ndarray | None = None) -> Neighbours:
-    """The winners, given the candidates' Exp(1) keys."""
+    """The sample of each node, given the candidates' Exp(1) keys."""
     if most < 1:
         raise InputError(f"A sample needs room for at least one neighbour; got {most}.")
     counts = np.diff(candidates.starts)
@@ -97,14 +97,14 @@ def neighbour_weights(
 ) -> np.ndarray | None:
     """Weight of every interaction as a neighbour of its user (or item), for :func:`sample_neighbours`.
 
-    ``distance``: (Σ z of the node's targets) · z, below 0 counted as 0. The paper weighs by z_target · z, but a sample
-    that all targets of a node share cannot depend on one of them; this is the sum over all of them.
+    ``distance``: (Σ z of the node's seed rows) · z, below 0 counted as 0. The paper weighs by z_target · z, but a
+    sample that all seed rows of a node share cannot depend on one of them; this is the sum over all of them.
     ``centrality``: ‖z‖². ``random``: None, all equal.
 
     Args:
         nodes: the user (or item) of each interaction.
         vectors: (interactions, k) distance or centrality embedding.
-        targets: rows that distances are taken to, e.g. those of a batch; None means every interaction.
+        seed_rows: rows that distances are taken to, e.g. those of a batch; None means every interaction.
     """
     if kind not in WEIGHTS:
         raise InputError(f"Cannot sample by {kind!r}.{did_you_mean(kind, WEIGHTS)} Known are {', '.join(WEIGHTS)}.")
@@ -125,13 +125,13 @@ def neighbour_weights(
 def plan_batches(
     users: np.ndarray, items: np.ndarray, seed_rows: np.ndarray, size: int, *, group_size: int = 4, seed: int = 0
 ) -> list[np.ndarray]:
-    """Targets in batches of ``size``, each target once, in an order that the seed decides.
+    """Seed rows in batches of ``size``, each once, in an order that the seed determines.
 
-    Each target joins others of its user or of its item, at random, in groups of at most ``together``; groups then come
-    in random order. ``together=1`` is plain shuffling.
+    Each seed row is grouped with others of its user or of its item, at random, at most ``group_size`` in a group;
+    groups then come in random order. ``group_size=1`` is plain shuffling.
     """
     if size < 1 or group_size < 1:
-        raise InputError(f"Batches and groups need at least one target; got size={size}, together={group_size}.")
+        raise InputError(f"Batches and groups need at least one seed row; got size={size}, group_size={group_size}.")
     rng = np.random.default_rng(seed)
     seed_rows = rng.permutation(np.asarray(seed_rows))
     by_user = rng.random(len(seed_rows)) < 0.5
@@ -149,7 +149,7 @@ def plan_batches(
 def batch_rows(
     seed_rows: np.ndarray, users: np.ndarray, items: np.ndarray, of_users: Neighbours, of_items: Neighbours
 ) -> np.ndarray:
-    """The distinct interactions that a batch needs, targets first: themselves and S_u, S_i of their users and items."""
+    """The distinct interactions of a batch: its seed rows, then the rest of S_u, S_i of their users and items."""
     neighbours = np.concatenate([of_users.of(np.unique(users[seed_rows])), of_items.of(np.unique(items[seed_rows]))])
     return np.concatenate([seed_rows, np.setdiff1d(neighbours, seed_rows)])
 
@@ -157,13 +157,13 @@ def batch_rows(
 def encoded_per_seed_row(
     batches: list[np.ndarray], users: np.ndarray, items: np.ndarray, of_users: Neighbours, of_items: Neighbours
 ) -> float:
-    """How many texts these batches encode for each target: 1 would mean that neighbours cost nothing."""
+    """How many texts these batches encode per seed row: 1 would mean that neighbours cost nothing."""
     rows = sum(len(batch_rows(batch, users, items, of_users, of_items)) for batch in batches)
     return rows / sum(len(batch) for batch in batches)
 
 
 def _usable(weights: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Weights of the candidates, with ones where a whole node has none above 0."""
+    """Weights of the candidates, with ones for nodes whose candidates all have weight 0."""
     if not np.isfinite(weights).all() or weights.min(initial=0) < 0:
         raise InputError("Sampling weights have to be finite and not below 0.")
     counts = np.diff(starts)
@@ -182,12 +182,12 @@ def _raced(keys: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _keep_smallest(chosen: np.ndarray, keys: np.ndarray, starts: np.ndarray, crowded: np.ndarray, most: int) -> None:
     """Leave only the ``most`` smallest keys of each crowded node chosen.
 
-    Sorting only what has to be sorted: (node, key) pairs of crowded nodes as one integer each, since positive floats
-    compare like their bits.
+    Sorts only crowded nodes: their (node, key) pairs as one integer each, since positive floats compare like their
+    bits.
     """
     counts = starts[crowded + 1] - starts[crowded]
     ends = np.cumsum(counts)
-    inside = np.arange(ends[-1]) - np.repeat(ends - counts - starts[crowded], counts)  # places of their candidates
+    inside = np.arange(ends[-1]) - np.repeat(ends - counts - starts[crowded], counts)  # positions of their candidates
     bits = keys[inside].astype(np.float32).view(np.uint32).astype(np.uint64)
     order = np.argsort((np.repeat(np.arange(len(crowded), dtype=np.uint64), counts) << np.uint64(32)) | bits)
     rank = np.arange(ends[-1]) - np.repeat(ends - counts, counts)

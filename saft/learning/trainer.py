@@ -39,6 +39,8 @@ class Trainer:
         train: rows to learn from.
         valid: rows to score after every epoch, with their labels; without any, the last epoch is kept.
         loss: what is minimised, if not what the settings say.
+        start_logits: of the validation rows before any step, if the model starts from something better than chance. The
+            start then competes with the epochs.
         refresh_at_most: rows outside of training whose cached states are renewed after an epoch; None means as many
             as there are training rows.
         checkpoint: file to continue from, if it exists; rewritten every ``checkpoint_seconds`` and after every epoch.
@@ -54,6 +56,7 @@ class Trainer:
         settings: Settings,
         *,
         loss: Loss | None = None,
+        start_logits: np.ndarray | None = None,
         refresh_at_most: int | None = None,
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
@@ -71,7 +74,7 @@ class Trainer:
         self.steps_per_epoch = sum(len(view.batches) for view in loader.training_passes(train, 0))
         self.schedule = WarmupSchedule(self.optimiser, settings.epochs * self.steps_per_epoch, settings.warmup)
         self.class_weights = class_weights(loader.labels[train], loader.n_classes) if settings.class_weights else None
-        self.loss = loss or self._loss
+        self.loss, self.start_logits = loss or self._loss, start_logits
         self.best = BestWeights()
         self.refresher = CacheRefresher(
             self.model, loader, train, valid, settings.seed, self.callbacks, refresh_at_most
@@ -86,6 +89,9 @@ class Trainer:
         torch.manual_seed(self.settings.seed)
         if self.checkpoint is not None and self.checkpoint.exists:
             self._restore(*self.checkpoint.load())
+        elif self.start_logits is not None and len(self.valid):
+            self.state.start_macro_f1, self.state.start_micro_f1 = self._consider(0, self.start_logits)
+        self.callbacks.on_train_begin(self.state)
         try:
             while self.state.epoch < self.settings.epochs and not self._is_stuck():
                 self.run_epoch()
@@ -149,19 +155,23 @@ class Trainer:
         return bool(self.best.tensors) and self.state.epoch - self.state.best_epoch >= self.settings.patience
 
     def _validate(self) -> None:
-        """Score the validation rows, keep the weights if they are the best so far, report the epoch."""
-        state, epoch = self.state, self.state.epoch + 1
-        macro, micro = 0.0, 0.0
+        """Score the validation rows and report the epoch."""
+        logits = np.empty((0, self.loader.n_classes))
         if len(self.valid):
             logits = predict_logits(self.model, self.loader, self.valid, update_cache=True)
-            predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
-            macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
+        state, epoch = self.state, self.state.epoch + 1
+        scores = self._consider(epoch, logits)
         rate = state.rows / max(state.seconds, 1e-9)
-        record = EpochRecord(epoch, state.mean_loss, macro, micro, state.seconds, rate)
-        state.history.append(record)
-        if macro > state.best_score or not len(self.valid):
-            self.best.keep(self.accelerator.unwrap_model(self.model), epoch, macro, state)
-        self.callbacks.on_epoch_end(state, record)
+        state.history.append(EpochRecord(epoch, state.mean_loss, *scores, state.seconds, rate))
+        self.callbacks.on_epoch_end(state, state.history[-1])
+
+    def _consider(self, epoch: int, logits: np.ndarray) -> tuple[float, float]:
+        """(Macro-F1, Micro-F1) of these logits of the validation rows; the weights are kept if they are the best."""
+        predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
+        macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
+        if not len(self.valid) or macro > self.state.best_score:
+            self.best.keep(self.accelerator.unwrap_model(self.model), epoch, macro, self.state)
+        return macro, micro
 
     def _fingerprint(self) -> str:
         """Of everything that the run depends on."""

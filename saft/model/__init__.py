@@ -1,1 +1,1 @@
-"""The model: a pretrained encoder opened into its layers, with messages between interactions inside every layer."""
+"""The model: a pretrained encoder run layer by layer, with messages between interactions inside every layer."""

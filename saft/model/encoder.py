@@ -1,18 +1,18 @@
-"""A Hugging Face encoder opened into its embeddings and its layers: the only file that touches its insides.
+"""A Hugging Face encoder split into its embeddings and its layers: the only file that depends on its internals.
 
-``LanguageModel.embed`` gives token states, ``run_layer`` runs one layer on any states, with any tokens added. Families:
+``TextEncoder.embed`` gives token states, ``run_layer`` runs one layer on any states, with any tokens added. Families:
 BERT (and MiniLM), RoBERTa and XLM-R, ELECTRA, DistilBERT, DeBERTa v2 and v3, MPNet, ModernBERT. With text tokens only,
-the outcome is that of ``AutoModel``.
+the result is that of ``AutoModel``.
 
-Added tokens have no place in the text. Families with absolute positions put them into the embeddings, so nothing is to
-be done. Families that look at distances inside their layers are told the distance 0 between an added token and any
-other, and every token sees the added ones also where attention is local.
+Added tokens have no position in the text. Families with absolute positions use these in the embeddings only, so their
+layers need no change. Families that use distances inside their layers get the distance 0 between an added token and any
+other, so that every token attends to the added ones also where attention is local.
 
-The first layers may be frozen. Then they belong to the embeddings: ``embed`` runs them, without dropout and without
-gradients, and layers are counted from the first one above. So what they say of a text can be computed once and given
-to ``embed`` instead of the text.
+The first layers may be frozen. They then count as part of the embeddings: ``embed`` runs them, without dropout and
+without gradients, and layers are numbered from the first one above. So the output of the frozen layers can be computed
+once and given to ``embed`` instead of the tokens.
 
-Who sees whom can be narrowed by levels: a token sees those of its own level and below. With the text on the lowest
+Attention can be restricted by levels: a token attends to those of its own level and below. With the text on the lowest
 level its states are those of the encoder alone, whatever is added above it.
 """
 
@@ -31,11 +31,11 @@ NO_POSITION = -1  # position of an added token
 
 
 class TextEncoder(nn.Module):
-    """An encoder, perhaps cut to its first layers.
+    """An encoder, optionally cut to its first layers.
 
     Attributes:
         width: of token states.
-        n_layers: how many are used above the frozen ones.
+        n_layers: number of layers in use above the frozen ones.
     """
 
     def __init__(self, model: Any, layers: int | None = None, frozen: int = 0) -> None:
@@ -73,11 +73,11 @@ class TextEncoder(nn.Module):
 
     @property
     def longest_text(self) -> int:
-        """Tokens that have a position; families that look at distances alone have no limit of their own."""
+        """Maximum number of tokens; families that use distances alone have no limit of their own."""
         config = self.model.config
         if config.model_type == "deberta-v2" and not config.position_biased_input:
             return 1 << 20
-        # RoBERTa and MPNet number positions from behind the padding's id.
+        # RoBERTa and MPNet number positions from the padding id + 1.
         reserved = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "mpnet") else 0
         return int(config.max_position_embeddings) - reserved
 
@@ -86,7 +86,7 @@ class TextEncoder(nn.Module):
         return self.model.get_input_embeddings()
 
     def train(self, mode: bool = True) -> Self:
-        """What is frozen stays as in prediction: dropout would say something else of a text every time."""
+        """Frozen parts stay in evaluation mode: dropout would change their output for a text every time."""
         super().train(mode)
         if self.frozen:
             self.model.train(False)
@@ -97,7 +97,7 @@ class TextEncoder(nn.Module):
         """(texts, length, width) states before the first layer that is not frozen.
 
         Args:
-            tokens: (texts, length) ids; or such states, computed before, which are returned as they are.
+            tokens: (texts, length) ids; or such states, computed earlier, which are returned as they are.
             mask: (texts, length), 1 for tokens that are there.
         """
         if tokens.is_floating_point():
@@ -121,19 +121,19 @@ class TextEncoder(nn.Module):
         Args:
             states: (texts, length, width).
             mask: (texts, length), 1 for tokens that are there.
-            places: (length,) place of each token in the text, NO_PLACE for added ones; None means text only.
-            levels: (length,) a token sees those of its own level and below; None means that all see all.
-            wanted: how many of the first tokens are of use after the layer; the others are only seen by these.
+            positions: (length,) of each token in the text, NO_POSITION for added ones; None means text only.
+            attention_levels: (length,) a token attends to those of its own level and below; None means to all.
+            wanted: number of first tokens whose states are returned; the others are only attended to. None means all.
         """
         if positions is None:
             positions = torch.arange(states.shape[1], device=states.device)
-        sight = _Sight(
+        attention = _Attention(
             mask,
             positions,
             None if attention_levels is None else attention_levels[None] <= attention_levels[:, None],
             wanted,
         )
-        after = self.family.run(self.model, self.frozen + number, states, sight, last=number == self.n_layers - 1)
+        after = self.family.run(self.model, self.frozen + number, states, attention, last=number == self.n_layers - 1)
         return after[:, :wanted]
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
@@ -145,9 +145,9 @@ class TextEncoder(nn.Module):
 
 
 @dataclass(frozen=True)
-class _Sight:
-    """Which tokens there are, where, which of them (row) may see which (column; None: all may see all), and how many
-    of the first are wanted after the layer (None: all)."""
+class _Attention:
+    """Mask and positions of tokens, which of them (row) may attend to which (column; None: all to all), and how many of
+    the first are returned after the layer (None: all)."""
 
     mask: Tensor  # (texts, length)
     positions: Tensor  # (length,)
@@ -155,13 +155,13 @@ class _Sight:
     wanted: int | None
 
     def pairs(self) -> Tensor:
-        """(texts, length, length) booleans."""
+        """(texts, length, length) booleans: whether a token (row) may attend to another (column)."""
         there = self.mask.bool()[:, None, :]
         return there.expand(-1, len(self.positions), -1) if self.allowed is None else there & self.allowed
 
 
 class _Family:
-    """How to open an encoder. This one: absolute positions in the embeddings, then ``encoder.layer``, as in BERT."""
+    """The parts of an encoder. This one: absolute positions in the embeddings, then ``encoder.layer``, as in BERT."""
 
     def layers(self, model: Any) -> nn.ModuleList:
         return model.encoder.layer
@@ -172,11 +172,11 @@ class _Family:
     def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
         return model.embeddings(input_ids=tokens)
 
-    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
-        """The layer, where a family can do so without the work after attention on tokens that nobody wants."""
+    def run(self, model: Any, number: int, states: Tensor, attention: _Attention, last: bool) -> Tensor:
+        """The layer's output; if the family allows it, only ``wanted`` tokens are computed after attention."""
         layer: Any = self.layers(model)[number]
-        attended, _ = layer.attention(states, _attention_mask(model, states, sight))
-        return layer.feed_forward_chunk(attended[:, : sight.wanted])
+        attended, _ = layer.attention(states, _attention_mask(model, states, attention))
+        return layer.feed_forward_chunk(attended[:, : attention.wanted])
 
 
 class _Electra(_Family):
@@ -192,21 +192,21 @@ class _DistilBert(_Family):
     def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
         return model.embeddings(tokens)
 
-    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
-        return self.layers(model)[number](states, _attention_mask(model, states, sight))
+    def run(self, model: Any, number: int, states: Tensor, attention: _Attention, last: bool) -> Tensor:
+        return self.layers(model)[number](states, _attention_mask(model, states, attention))
 
 
 class _MPNet(_Family):
     """Distances enter as a bias per bucket of the distance, the same in all layers."""
 
-    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+    def run(self, model: Any, number: int, states: Tensor, attention: _Attention, last: bool) -> Tensor:
         encoder = model.encoder
         buckets = encoder.relative_position_bucket(
-            -_distances(sight.positions), num_buckets=model.config.relative_attention_num_buckets
+            -_distances(attention.positions), num_buckets=model.config.relative_attention_num_buckets
         )
         bias = encoder.relative_attention_bias(buckets).permute(2, 0, 1)[None]
         bias = bias.expand(len(states), -1, -1, -1).contiguous()
-        return encoder.layer[number](states, _attention_mask(model, states, sight), bias)[0]
+        return encoder.layer[number](states, _attention_mask(model, states, attention), bias)[0]
 
 
 class _Deberta(_Family):
@@ -215,18 +215,18 @@ class _Deberta(_Family):
     def embed(self, model: Any, tokens: Tensor, mask: Tensor) -> Tensor:
         return model.embeddings(input_ids=tokens, token_type_ids=torch.zeros_like(tokens), mask=mask)
 
-    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+    def run(self, model: Any, number: int, states: Tensor, attention: _Attention, last: bool) -> Tensor:
         encoder = model.encoder
         result = encoder.layer[number](
             states,
-            encoder.get_attention_mask(sight.mask if sight.allowed is None else sight.pairs()),
-            relative_pos=self._relative(encoder, _distances(sight.positions)),
+            encoder.get_attention_mask(attention.mask if attention.allowed is None else attention.pairs()),
+            relative_pos=self._relative(encoder, _distances(attention.positions)),
             rel_embeddings=encoder.get_rel_embedding(),
         )[0]
         if number == 0 and encoder.conv is not None:
-            # A convolution along the text: added tokens stand nowhere in it, and must not reach it through the side.
-            text = (sight.positions != NO_POSITION).nonzero().squeeze(1)
-            mixed = encoder.conv(states[:, text], result[:, text], sight.mask[:, text])
+            # A convolution along the text: added tokens have no position in it, so it runs on text tokens only.
+            text = (attention.positions != NO_POSITION).nonzero().squeeze(1)
+            mixed = encoder.conv(states[:, text], result[:, text], attention.mask[:, text])
             result = result.index_copy(1, text, mixed)
         return result
 
@@ -247,32 +247,32 @@ class _ModernBert(_Family):
     def layers(self, model: Any) -> nn.ModuleList:
         return model.layers
 
-    def run(self, model: Any, number: int, states: Tensor, sight: _Sight, last: bool) -> Tensor:
+    def run(self, model: Any, number: int, states: Tensor, attention: _Attention, last: bool) -> Tensor:
         layer = model.layers[number]
-        visible = sight.pairs()[:, None]
+        visible = attention.pairs()[:, None]
         if layer.attention_type == "sliding_attention":
-            visible = visible & (_distances(sight.positions).abs() <= model.config.sliding_window)
-        rotary = model.rotary_emb(states, sight.positions.clamp(min=0)[None], layer.attention_type)
-        states = layer(states, attention_mask=_as_the_encoder_wants(model, visible, states), position_embeddings=rotary)
+            visible = visible & (_distances(attention.positions).abs() <= model.config.sliding_window)
+        rotary = model.rotary_emb(states, attention.positions.clamp(min=0)[None], layer.attention_type)
+        states = layer(states, attention_mask=_to_encoder_format(model, visible, states), position_embeddings=rotary)
         return model.final_norm(states) if last else states
 
 
 def _distances(positions: Tensor) -> Tensor:
-    """(length, length) place of the query minus place of the key; 0 where one of them has none."""
+    """(length, length) position of the query minus that of the key; 0 where one of them is an added token."""
     added = positions == NO_POSITION
     return (positions[:, None] - positions[None]).masked_fill(added[:, None] | added[None], 0)
 
 
-def _attention_mask(model: Any, states: Tensor, sight: _Sight) -> Any:
-    """The mask in the shape this encoder's attention wants; where all see all, made by the library itself."""
+def _attention_mask(model: Any, states: Tensor, attention: _Attention) -> Any:
+    """The mask in the format of this encoder's attention; made by transformers where all tokens attend to all."""
     from transformers.masking_utils import create_bidirectional_mask
 
-    if sight.allowed is not None:
-        return _as_the_encoder_wants(model, sight.pairs()[:, None], states)
-    return create_bidirectional_mask(config=model.config, inputs_embeds=states, attention_mask=sight.mask)
+    if attention.allowed is not None:
+        return _to_encoder_format(model, attention.pairs()[:, None], states)
+    return create_bidirectional_mask(config=model.config, inputs_embeds=states, attention_mask=attention.mask)
 
 
-def _as_the_encoder_wants(model: Any, visible: Tensor, states: Tensor) -> Tensor:
+def _to_encoder_format(model: Any, visible: Tensor, states: Tensor) -> Tensor:
     """Booleans for torch's own attention, very negative numbers where the scores are computed step by step."""
     if model.config._attn_implementation == "sdpa":
         return visible

@@ -17,8 +17,8 @@ itself: it can be cached, and it contains no label.
 The message state is ũ (and ĩ) plus the mean of the text states (``text_messages``), so that messages carry text from
 the first step on; the user token alone contains little of it before training.
 
-Label-aware messages: the visible label of a neighbour is added to its message state. The known labels around an
-interaction and its n-gram log-odds, together the side features, are one more token that only the proxy attends to, and
+Label-aware messages: u⁰ of an interaction is its message state plus the state of its visible label, if it has one. The
+known labels around an interaction and its n-gram log-odds, together the side features, are one more token that only the proxy attends to, and
 one more input of the head. The head starts from the best prediction that side features give alone.
 """
 
@@ -128,6 +128,11 @@ class SaftModel(InteractionModel):
             self.head.weight.zero_()
             self.head.weight[:, -self.n_side_features :] = solved[:-1].T
             self.head.bias.copy_(solved[-1])
+
+    @torch.no_grad()
+    def side_logits(self, side_features: Tensor) -> Tensor:
+        """(rows, classes) the part of the logits that comes from the side features."""
+        return functional.linear(side_features, self.head.weight[:, -self.n_side_features :], self.head.bias)
 
     def _make_tokens(self, width: int, sizes: Sizes) -> None:
         settings, normalise = self.settings, self.settings.fusion == "residual"

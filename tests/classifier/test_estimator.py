@@ -1,6 +1,6 @@
-"""SaftClassifier as its users meet it: fit, predict, score, embed, save, load; new users and items; bad input.
+"""SaftClassifier through its public methods: fit, predict, score, embed, save, load; new users and items; bad input.
 
-Covers: classifier.assembly, classifier.fit_report, classifier.fitting, classifier.storage, learning.prediction.
+Covers: classifier.assembly, classifier.fitting, classifier.storage, learning.prediction.
 """
 
 import json
@@ -36,8 +36,16 @@ def parts(network):
 
 
 @pytest.fixture(scope="module")
+def tiny_settings(tiny_settings):
+    """With a seed for which an epoch is better than the start."""
+    return tiny_settings | {"seed": 2}
+
+
+@pytest.fixture(scope="module")
 def fitted(network, parts, tiny_settings):
-    return SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
+    classifier = SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
+    assert classifier.report().best_epoch > 0
+    return classifier
 
 
 NEW = [
@@ -59,25 +67,25 @@ def test_predict_gives_the_rows_as_they_came_with_prediction_and_probabilities(n
 
 
 @pytest.mark.parametrize("changes", [{}, {"ngrams": False}, {"labels": False}, {"fusion": "none"}])
-def test_before_training_the_answer_is_the_best_that_hints_give_alone(network, parts, tiny_settings, changes):
+def test_before_training_predictions_are_the_best_that_side_features_give_alone(network, parts, tiny_settings, changes):
     assembly = Assembly.fresh(Settings.of(tiny_settings | changes), network.showing(parts.train))
     loader, head = assembly.loader(), assembly.model.head
     rows, side_features = loader.masked_side_features(N)
     weights, offsets = (
         part.detach().double().numpy() for part in (head.weight[:, -side_features.shape[1] :].T, head.bias)
     )
-    seen = next(loader.prediction_passes(parts.test))
-    batch = loader.batch(seen.batches[0], seen)
+    view = next(loader.prediction_passes(parts.test))
+    batch = loader.batch(view.batches[0], view)
     expected = batch.side_features[batch.seed_rows].numpy() @ weights + offsets
     np.testing.assert_allclose(assembly.model(batch).logits.detach(), expected, atol=1e-5)
 
-    ngram_log_odds = loader.features.ngram_log_odds.shape[1]
-    straight_on = np.vstack([np.zeros((side_features.shape[1] - ngram_log_odds, 3)), np.eye(3)[:ngram_log_odds]])
+    n_ngram_columns = loader.features.ngram_log_odds.shape[1]
+    start = np.vstack([np.zeros((side_features.shape[1] - n_ngram_columns, 3)), np.eye(3)[:n_ngram_columns]])
 
     def loss(weights: np.ndarray, offsets: np.ndarray) -> float:
         logs = log_softmax(side_features @ weights + offsets, axis=1)
-        pulled = ((weights - straight_on) ** 2).sum() / (2 * STRENGTH * len(rows))
-        return -logs[np.arange(len(rows)), network.labels[rows]].mean() + pulled
+        penalty = ((weights - start) ** 2).sum() / (2 * STRENGTH * len(rows))
+        return -logs[np.arange(len(rows)), network.labels[rows]].mean() + penalty
 
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -97,7 +105,7 @@ def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings)
     )
 
 
-def test_validation_labels_do_not_reach_what_the_model_reads(network, parts, fitted, tiny_settings):
+def test_validation_labels_do_not_reach_the_features(network, parts, fitted, tiny_settings):
     labels = network.labels.copy()
     labels[parts.valid] = (labels[parts.valid] + 1) % 3
     other = SaftClassifier(**tiny_settings).fit(replace(network, labels=labels), train=parts.train, valid=parts.valid)
@@ -106,7 +114,7 @@ def test_validation_labels_do_not_reach_what_the_model_reads(network, parts, fit
 
 
 def test_the_label_of_a_row_does_not_reach_its_own_prediction(network, parts, fitted, tmp_path):
-    """Of rows that training knew, and of rows that come with a label."""
+    """For rows of training, and for rows that come with a label."""
     fitted.save(tmp_path / "model")
     rows = parts.train[:40]
     before = fitted.predict_proba(network.take(rows))
@@ -123,7 +131,7 @@ def test_the_label_of_a_row_does_not_reach_its_own_prediction(network, parts, fi
         other = SaftClassifier.load(tmp_path / "model").predict_proba(network.take(rows))
         place = rows.tolist().index(row)
         np.testing.assert_array_equal(other[place], probabilities)
-        assert (other != before).any()  # but its neighbours see it
+        assert (other != before).any()  # but those of its neighbours
         table.write_parquet(interactions)
 
 
@@ -137,18 +145,18 @@ def test_new_users_and_items_are_predicted_without_training_again(network, fitte
     np.testing.assert_array_equal(fitted.predict_proba(network.take(np.arange(20))), before)  # nothing was kept
 
 
-def test_a_new_interaction_of_known_nodes_sees_its_neighbours(network, fitted):
+def test_the_prediction_of_a_new_interaction_depends_on_its_neighbours(network, fitted):
     spammer = int(np.bincount(network.users[network.labels == 1]).argmax())
     row = {"item": network.item_ids[0], "text": "lovely"}
     known = fitted.predict_proba([row | {"user": network.user_ids[spammer]}])
     assert (known != fitted.predict_proba([row | {"user": "nobody"}])).any()
 
 
-def test_an_answer_does_not_depend_on_what_else_is_asked_about(network, parts, fitted):
-    together = fitted.predict_proba(network.take(parts.test))
+def test_a_prediction_does_not_depend_on_which_other_rows_are_predicted(network, parts, fitted):
+    batched = fitted.predict_proba(network.take(parts.test))
     for row in parts.test[:5]:
         alone = fitted.predict_proba(network.take(np.array([row])))
-        np.testing.assert_allclose(alone[0], together[parts.test.tolist().index(row)], atol=1e-5)
+        np.testing.assert_allclose(alone[0], batched[parts.test.tolist().index(row)], atol=1e-5)
 
 
 def test_known_rows_are_recognised_by_user_item_and_text(network):
@@ -172,7 +180,7 @@ def test_evaluate_and_score_hide_the_labels_and_agree_with_scikit_learn(network,
     assert scores.micro_f1 == pytest.approx((labels == predicted).mean())
 
 
-def test_embed_gives_what_the_head_sees(network, fitted):
+def test_embed_gives_the_proxy_beside_the_mean_of_the_words(network, fitted):
     vectors = fitted.embed(network.take(np.arange(9)))
     assert vectors.shape == (9, 64)  # proxy and mean of words, 32 each
     assert np.isfinite(vectors).all()
@@ -231,7 +239,7 @@ def test_learning_from_the_words_and_the_graph_works_at_all(network, tiny_settin
     classifier = SaftClassifier(
         **tiny_settings | {"epochs": 12, "head_learning_rate": 3e-3, "learning_rate": 3e-3}
     ).fit(network)
-    assert classifier.score(network) > 0.42  # a constant answer reaches 0.27
+    assert classifier.score(network) > 0.42  # a constant prediction reaches 0.27
 
 
 def test_three_components_repeated_pairs_and_users_with_one_interaction_are_fine(tiny_settings):
@@ -272,7 +280,7 @@ def test_bad_input_is_refused_with_a_sentence(network, fitted, tmp_path, tiny_se
     assert not any(tmp_path.iterdir())
 
 
-def test_a_label_that_training_did_not_know_is_no_trouble_for_predict(fitted):
+def test_predict_takes_rows_with_a_label_that_is_no_class_of_training(fitted):
     assert fitted.predict([{"user": "u", "item": "i", "text": "x", "label": "fraud"}]).height == 1
 
 
@@ -308,7 +316,7 @@ def test_incomplete_mixed_up_and_newer_model_folders_are_refused(fitted, tmp_pat
         saft.load(folder)
 
 
-def test_what_a_killed_training_left_half_written_does_not_keep_its_folder_from_the_model(fitted, tmp_path):
+def test_a_half_written_checkpoint_of_a_killed_training_does_not_prevent_saving(fitted, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     with replacing(folder / CHECKPOINT) as left:

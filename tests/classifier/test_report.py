@@ -295,3 +295,19 @@ def test_figures_are_written_for_people():
     assert [report.duration(seconds) for seconds in (0.4, 59.7, 7300)] == ["0 s", "1 min 0 s", "2 h 1 min"]
     assert report.shorten("one\n two  three", 9) == "one two…"
     assert report.shorten(None, 9) == ""
+
+
+def test_a_start_that_no_epoch_improves_is_said_in_words(page_of):
+    history = [{"epoch": e, "loss": 1 / e, "valid_macro_f1": 0.7, "valid_micro_f1": 0.8} for e in (1, 2, 3)]
+    facts = some_facts(history=history, best_epoch=0, start=(0.8, 0.9))
+    page = page_of(facts)
+    assert "start kept, not improved in 3 epochs" in page.text
+    assert "The dashed line marks the start, before the first epoch: its weights were kept." in page.text
+    assert "3 epochs in 12 min 14 s; best before the first epoch: no epoch was better than" in model_card(facts)
+
+
+def test_without_validation_rows_no_validation_curve_is_drawn(page_of):
+    nothing = {"valid_macro_f1": float("nan"), "valid_micro_f1": float("nan")}
+    page = page_of(some_facts(history=[{"epoch": e, "loss": 1 / e} | nothing for e in (1, 2)], best_epoch=2))
+    assert "Training loss" in page.text
+    assert "Validation scores" not in page.text

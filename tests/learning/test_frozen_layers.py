@@ -1,4 +1,4 @@
-"""Frozen layers say the same of a text every time, so they are asked once; nothing moves by that."""
+"""The output of the frozen layers is computed once per text and cached; results do not change by that."""
 
 import shutil
 
@@ -37,7 +37,7 @@ def tokens(network, tiny_encoder):
 
 @pytest.fixture
 def embedded(monkeypatch):
-    """How many texts were given to the frozen layers as tokens, one entry per time."""
+    """How many texts were given to the frozen layers as tokens, one entry per call."""
     counts, embed = [], TextEncoder.embed
 
     def counting(model, given, mask):
@@ -48,7 +48,7 @@ def embedded(monkeypatch):
     return counts
 
 
-def test_every_text_is_read_once_and_remembered_to_the_last_digit(encoder, tokens, embedded):
+def test_every_text_is_encoded_once_and_its_states_are_cached(encoder, tokens, embedded):
     frozen = FrozenLayerCache(encoder.train(), tokens)
     first, others = np.array([7, 3, 9]), np.array([3, 5, 7, 11])
     frozen.padded(first)
@@ -62,7 +62,7 @@ def test_every_text_is_read_once_and_remembered_to_the_last_digit(encoder, token
 
 
 @pytest.mark.parametrize("changes", [{}, {"cache_neighbours": False}, {"fusion": "none", "labels": False}])
-def test_training_comes_to_the_same_as_without_remembering(network, tiny_settings, embedded, monkeypatch, changes):
+def test_training_comes_to_the_same_as_without_the_cache(network, tiny_settings, embedded, monkeypatch, changes):
     settings = tiny_settings | {"frozen_layers": 1} | changes
     fast = SaftClassifier(**settings).fit(network)
     assert sum(embedded) <= len(network)
@@ -83,7 +83,7 @@ def test_training_changes_the_layers_above_and_nothing_below(network, tiny_setti
     assert not any("layer.0." in name or "embeddings" in name for name in moved)
 
 
-def test_a_saved_model_answers_the_same_about_known_and_new_rows(network, tiny_settings, tmp_path):
+def test_a_saved_model_predicts_the_same_for_known_and_new_rows(network, tiny_settings, tmp_path):
     model = SaftClassifier(**tiny_settings, frozen_layers=1).fit(network)
     model.save(tmp_path / "model")
     loaded = saft.load(tmp_path / "model")
@@ -92,7 +92,7 @@ def test_a_saved_model_answers_the_same_about_known_and_new_rows(network, tiny_s
         np.testing.assert_allclose(loaded.predict_proba(rows), model.predict_proba(rows), atol=1e-5)
 
 
-def test_where_there_is_no_room_the_layers_are_computed_every_time_and_that_is_told(encoder, tokens, monkeypatch):
+def test_where_there_is_no_room_nothing_is_cached_and_a_warning_says_so(encoder, tokens, monkeypatch):
     free = shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: free)
     with pytest.warns(
@@ -101,12 +101,12 @@ def test_where_there_is_no_room_the_layers_are_computed_every_time_and_that_is_t
         assert FrozenLayerCache.create(encoder, tokens) is None
 
 
-def test_nothing_is_left_in_the_cache(encoder, tokens, cache):
+def test_no_file_is_left_in_the_cache_folder(encoder, tokens, cache):
     FrozenLayerCache(encoder, tokens).padded(np.arange(10))
     assert list(cache.iterdir()) == []
 
 
-def test_what_cannot_be_frozen_is_told(network, tiny_settings):
+def test_impossible_numbers_of_frozen_layers_are_refused(network, tiny_settings):
     with pytest.raises(saft.InputError, match="frozen_layers needs train_words=False"):
         Settings.of({"frozen_layers": 1, "train_words": True})
     with pytest.raises(saft.InputError, match="frozen_layers=3 leaves nothing to train of the encoder's 3 layers"):

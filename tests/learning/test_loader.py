@@ -1,4 +1,4 @@
-"""What the model may see: no target's own label, no hidden label, every target once."""
+"""What batches contain: no seed row's own label, no hidden label, every seed row once."""
 
 from dataclasses import fields, is_dataclass
 
@@ -33,8 +33,8 @@ def features(network, tiny_settings):
     return Featurizer(settings, load_tokenizer(settings.encoder)).fit(network).transform(network)
 
 
-def fed(network, features, rows, values=None, cache=True, **changes) -> BatchLoader:
-    """A feed that may see the labels of these rows."""
+def loader_with(network, features, rows, values=None, cache=True, **changes) -> BatchLoader:
+    """A loader that has the labels of these rows and no others."""
     visible = np.full(N, HIDDEN, np.int32)
     visible[rows] = (network.labels if values is None else values)[rows]
     cached = (
@@ -65,64 +65,64 @@ def same(first, second) -> bool:
 
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_no_targets_own_label_and_no_label_of_its_pass_is_in_what_is_shown(network, features, rows, cache, epoch):
-    loader = fed(network, features, rows, cache=cache)
+def test_no_batch_contains_a_label_of_a_seed_row_of_its_pass(network, features, rows, cache, epoch):
+    loader = loader_with(network, features, rows, cache=cache)
     for number, view in enumerate(loader.training_passes(rows, epoch)):
         seed_rows = np.concatenate(view.batches)
         flipped = network.labels.copy()
         flipped[seed_rows] = (flipped[seed_rows] + 1) % network.n_classes
-        other = list(fed(network, features, rows, flipped, cache).training_passes(rows, epoch))[number]
-        changed = fed(network, features, rows, flipped, cache)
-        for batch_targets in view.batches:
-            first, second = loader.batch(batch_targets, view), changed.batch(batch_targets, other)
+        other = list(loader_with(network, features, rows, flipped, cache).training_passes(rows, epoch))[number]
+        changed = loader_with(network, features, rows, flipped, cache)
+        for seeds in view.batches:
+            first, second = loader.batch(seeds, view), changed.batch(seeds, other)
             assert not torch.equal(first.targets, second.targets)
-            shown = [f.name for f in fields(first) if f.name != "targets"]
-            assert [name for name in shown if not same(getattr(first, name), getattr(second, name))] == []
+            inputs = [f.name for f in fields(first) if f.name != "targets"]
+            assert [name for name in inputs if not same(getattr(first, name), getattr(second, name))] == []
             assert (first.labels[first.seed_rows] == network.n_classes).all()
 
 
-def test_labels_of_other_rows_are_seen(network, features, rows):
-    loader = fed(network, features, rows)
+def test_batches_contain_labels_of_other_rows(network, features, rows):
+    loader = loader_with(network, features, rows)
     view = next(loader.training_passes(rows, 0))
     others = np.setdiff1d(rows, np.concatenate(view.batches))
     flipped = network.labels.copy()
     flipped[others] = (flipped[others] + 1) % network.n_classes
-    changed = fed(network, features, rows, flipped)
+    changed = loader_with(network, features, rows, flipped)
     other = next(changed.training_passes(rows, 0))
     first, second = (f.batch(view.batches[0], s) for f, s in ((loader, view), (changed, other)))
     assert not torch.equal(first.side_features, second.side_features)
     assert not torch.equal(first.labels, second.labels)
 
 
-def test_hidden_labels_never_occur_anywhere(network, features, rows):
+def test_no_pass_contains_a_hidden_label(network, features, rows):
     hidden = np.setdiff1d(np.arange(N), rows)
-    loader = fed(network, features, rows)
+    loader = loader_with(network, features, rows)
     for view in [*loader.training_passes(rows, 0), *loader.prediction_passes(np.arange(N))]:
         assert (view.labels[hidden] == HIDDEN).all()
 
 
-def test_hints_for_the_head_are_those_that_training_shows(network, features, rows):
-    loader = fed(network, features, rows)
+def test_side_features_for_the_head_are_those_of_training(network, features, rows):
+    loader = loader_with(network, features, rows)
     chosen, side_features = loader.masked_side_features(N)
     assert sorted(chosen) == sorted(rows)
-    dealt = np.array_split(chosen, 5)  # a fifth is hidden at a time
-    for seed_rows, shown in zip(dealt, np.array_split(side_features, 5), strict=True):
-        view = next(fed(network, features, np.setdiff1d(rows, seed_rows)).prediction_passes(seed_rows))
+    parts = np.array_split(chosen, 5)  # a fifth of the labels is masked at a time
+    for seed_rows, expected in zip(parts, np.array_split(side_features, 5), strict=True):
+        view = next(loader_with(network, features, np.setdiff1d(rows, seed_rows)).prediction_passes(seed_rows))
         batch = loader.batch(seed_rows, view)
-        np.testing.assert_array_equal(batch.side_features[batch.seed_rows].numpy(), shown)
+        np.testing.assert_array_equal(batch.side_features[batch.seed_rows].numpy(), expected)
 
 
 @pytest.mark.parametrize("changes", [{}, {"labels": False}])
-def test_few_rows_of_many_are_chosen_from_all_over_for_the_head(network, features, rows, changes):
-    chosen, side_features = fed(network, features, rows, **changes).masked_side_features(40)
+def test_few_rows_for_the_head_are_chosen_from_all_over_the_network(network, features, rows, changes):
+    chosen, side_features = loader_with(network, features, rows, **changes).masked_side_features(40)
     assert len(set(chosen)) == len(chosen) == len(side_features) == 40
     assert set(chosen) <= set(rows)
     assert chosen.min() < N // 4 < 3 * N // 4 < chosen.max()
 
 
 @pytest.mark.parametrize("changes", [{}, {"labels": False}, {"label_mask_share": 1.0}, {"full_batch": True}])
-def test_every_row_is_a_target_once_in_an_epoch_and_in_a_prediction(network, features, rows, changes):
-    loader = fed(network, features, rows, cache=not changes.get("full_batch"), **changes)
+def test_every_row_is_a_seed_row_once_in_an_epoch_and_in_a_prediction(network, features, rows, changes):
+    loader = loader_with(network, features, rows, cache=not changes.get("full_batch"), **changes)
     for passes, expected in (
         (loader.training_passes(rows, 3), rows),
         (loader.prediction_passes(np.arange(N)), np.arange(N)),
@@ -134,7 +134,7 @@ def test_every_row_is_a_target_once_in_an_epoch_and_in_a_prediction(network, fea
 def test_epochs_differ_and_the_same_epoch_is_the_same(network, features, rows):
     def order(epoch):
         return np.concatenate(
-            [b for view in fed(network, features, rows).training_passes(rows, epoch) for b in view.batches]
+            [b for view in loader_with(network, features, rows).training_passes(rows, epoch) for b in view.batches]
         )
 
     assert np.array_equal(order(1), order(1))
@@ -142,12 +142,12 @@ def test_epochs_differ_and_the_same_epoch_is_the_same(network, features, rows):
 
 
 def test_a_labelled_row_is_predicted_in_a_pass_in_which_its_label_is_hidden(network, features, rows):
-    for view in fed(network, features, rows).prediction_passes(np.arange(N)):
+    for view in loader_with(network, features, rows).prediction_passes(np.arange(N)):
         assert (view.labels[np.concatenate(view.batches)] == HIDDEN).all()
 
 
-def test_batches_hold_targets_then_their_neighbours_each_once(network, features, rows):
-    loader = fed(network, features, rows, cache=False)
+def test_batches_hold_seed_rows_and_their_neighbours_each_once(network, features, rows):
+    loader = loader_with(network, features, rows, cache=False)
     view = next(loader.training_passes(rows, 0))
     batch = loader.batch(view.batches[0], view)
     assert set(batch.rows[batch.seed_rows.numpy()]) == set(view.batches[0])
@@ -159,30 +159,30 @@ def test_batches_hold_targets_then_their_neighbours_each_once(network, features,
 
 
 @pytest.mark.parametrize("changes", [{"user_messages": False, "item_messages": False}, {"fusion": "none"}])
-def test_without_messages_no_neighbour_is_read_or_remembered(network, features, rows, tiny_settings, changes):
-    loader = fed(network, features, rows, cache=False, **changes)
+def test_without_messages_no_neighbour_is_encoded_or_cached(network, features, rows, tiny_settings, changes):
+    loader = loader_with(network, features, rows, cache=False, **changes)
     view = next(loader.training_passes(rows, 0))
     assert set(loader.batch(view.batches[0], view).rows) == set(view.batches[0])
     assert Assembly.fresh(Settings.of(tiny_settings | changes), network.showing(rows)).cache is None
 
 
 def test_texts_of_a_batch_are_padded_to_texts_of_about_their_length(network, features, rows):
-    loader = fed(network, features, rows, cache=False)
+    loader = loader_with(network, features, rows, cache=False)
     view = next(loader.training_passes(rows, 0))
     batch = loader.batch(view.batches[0], view)
     chunked = sum(tokens.numel() for tokens, _ in batch.texts)
-    together = len(batch.rows) * max(tokens.shape[1] for tokens, _ in batch.texts)
+    at_once = len(batch.rows) * max(tokens.shape[1] for tokens, _ in batch.texts)
     real = sum(int(mask.sum()) for _, mask in batch.texts)
-    assert real <= chunked < together
+    assert real <= chunked < at_once
     expected = [
         features.tokens.flat[features.tokens.starts[row] : features.tokens.starts[row + 1]] for row in batch.rows
     ]
-    read = [tokens[row, : mask[row].sum()].numpy() for tokens, mask in batch.texts for row in range(len(tokens))]
-    assert all(np.array_equal(a, b) for a, b in zip(read, expected, strict=True))
+    found = [tokens[row, : mask[row].sum()].numpy() for tokens, mask in batch.texts for row in range(len(tokens))]
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
-def test_neighbours_that_nobody_has_read_yet_are_named_once(network, features, rows):
-    loader = fed(network, features, rows)
+def test_uncached_neighbours_are_listed_once(network, features, rows):
+    loader = loader_with(network, features, rows)
     loader.cache = NeighbourCache.empty(N, 2, 2, 32)
     view = next(loader.training_passes(rows, 0))
     seed_rows = view.batches[0]
@@ -194,10 +194,10 @@ def test_neighbours_that_nobody_has_read_yet_are_named_once(network, features, r
     assert sorted(uncached) == sorted(np.setdiff1d(np.concatenate(sampled), seed_rows))
     loader.cache.store(uncached[:3], torch.zeros(3, 2, 2, 32))
     assert sorted(loader.uncached(seed_rows, view)) == sorted(uncached[3:])
-    assert not len(fed(network, features, rows, cache=False).uncached(seed_rows, view))
+    assert not len(loader_with(network, features, rows, cache=False).uncached(seed_rows, view))
 
 
-def test_memory_gives_back_what_was_stored_also_for_rows_added_later():
+def test_the_cache_returns_what_was_stored_also_for_rows_added_later():
     cache = NeighbourCache.empty(4, 2, 2, 3)
     grown = cache.extended(6)
     states = torch.arange(3 * 2 * 2 * 3, dtype=torch.float32).reshape(3, 2, 2, 3)

@@ -1,4 +1,4 @@
-"""Neighbour samples follow their probabilities; batches cover every target once and share nodes."""
+"""Neighbour samples follow their probabilities; batches cover every seed row once and share nodes."""
 
 import itertools
 
@@ -61,15 +61,15 @@ def test_frequencies_match_the_stated_probabilities(most, weights):
     seed=st.integers(0, 99),
     weighted=st.booleans(),
 )
-def test_no_neighbour_comes_twice_none_is_a_strangers_and_none_is_missing(nodes, most, seed, weighted):
+def test_no_neighbour_comes_twice_none_is_of_another_node_and_none_is_missing(nodes, most, seed, weighted):
     nodes = np.array(nodes)
     weights = np.random.default_rng(seed).random(len(nodes)) + 0.1 if weighted else None
     sample = sampled(nodes, most, weights, seed, n_nodes=10)
     assert len(np.unique(sample.rows)) == len(sample.rows)
     for node in range(10):
-        mine = sample.of(np.array([node]))
-        assert (nodes[mine] == node).all()
-        assert len(mine) == min(most, (nodes == node).sum())
+        rows = sample.of(np.array([node]))
+        assert (nodes[rows] == node).all()
+        assert len(rows) == min(most, (nodes == node).sum())
 
 
 def test_the_same_seed_gives_the_same_sample_and_another_seed_another():
@@ -124,7 +124,7 @@ def network():
 
 
 @pytest.mark.parametrize("group_size", [1, 4, 50])
-def test_batches_hold_every_target_once(network, group_size):
+def test_batches_hold_every_seed_row_once(network, group_size):
     seed_rows = np.arange(0, 3000, 2)
     batches = plan_batches(network.users, network.items, seed_rows, 64, group_size=group_size, seed=3)
     assert [len(batch) for batch in batches[:-1]] == [64] * (len(batches) - 1)
@@ -133,22 +133,20 @@ def test_batches_hold_every_target_once(network, group_size):
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
 
 
-def test_a_batch_holds_its_targets_first_and_each_interaction_once(network):
+def test_a_batch_holds_its_seed_rows_first_and_each_interaction_once(network):
     of_users = sampled(network.users, 3)
     of_items = sampled(network.items, 3)
     seed_rows = np.array([5, 17, 900])
     rows = batch_rows(seed_rows, network.users, network.items, of_users, of_items)
     assert rows[:3].tolist() == [5, 17, 900]
     expected = set(seed_rows.tolist())
-    for target in seed_rows:
-        expected |= set(of_users.of(network.users[[target]]).tolist()) | set(
-            of_items.of(network.items[[target]]).tolist()
-        )
+    for row in seed_rows:
+        expected |= set(of_users.of(network.users[[row]]).tolist()) | set(of_items.of(network.items[[row]]).tolist())
     assert set(rows.tolist()) == expected
     assert len(rows) == len(expected)
 
 
-def test_targets_that_share_nodes_need_fewer_neighbours(network):
+def test_seed_rows_that_share_nodes_need_fewer_neighbours(network):
     of_users, of_items = sampled(network.users, 5), sampled(network.items, 5)
     costs = []
     for group_size in (1, 4, 16):
@@ -177,21 +175,21 @@ def test_impossible_requests_are_refused():
         neighbour_weights("radnom", nodes, 2)
     with pytest.raises(saft.InputError, match="needs the embedding"):
         neighbour_weights("distance", nodes, 2)
-    with pytest.raises(saft.InputError, match="at least one target"):
+    with pytest.raises(saft.InputError, match="at least one seed row"):
         plan_batches(nodes, nodes, nodes, 0)
 
 
-def test_a_fixed_sample_of_a_node_does_not_depend_on_what_else_is_there():
+def test_a_row_in_a_fixed_sample_stays_in_it_when_other_rows_are_left_out():
     nodes = np.random.default_rng(0).integers(0, 20, 500)
     whole = fixed_neighbours(all_neighbours(nodes, 20), 4, seed=3)
     shorter = fixed_neighbours(all_neighbours(nodes[:450], 20), 4, seed=3)
     for node in range(20):
         ours, theirs = set(whole.of(np.array([node]))), set(shorter.of(np.array([node])))
         assert len(ours) == 4
-        assert {row for row in ours if row < 450} <= theirs  # who wins among many wins among fewer
+        assert {row for row in ours if row < 450} <= theirs  # drawn from all, so drawn from fewer too
 
 
-def test_steady_keys_are_exponential_and_change_with_the_seed():
+def test_fixed_keys_are_exponential_and_change_with_the_seed():
     keys = fixed_keys(np.arange(100_000), seed=1)
     assert abs(keys.mean() - 1) < 0.02
     assert abs(np.median(keys) - np.log(2)) < 0.02

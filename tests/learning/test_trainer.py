@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import saft
+from saft.classifier.assembly import Assembly
 from saft.classifier.estimator import SaftClassifier
 from saft.learning import neighbour_cache, trainer
 from saft.learning.callbacks import Callback
@@ -24,7 +25,7 @@ from saft.learning.neighbour_cache import CacheRefresher, NeighbourCache, fill_c
 from saft.learning.objective import class_weights, loss_of
 from saft.learning.optimisation import WarmupSchedule, parameter_groups
 from saft.learning.prediction import predict_logits
-from saft.settings import Settings
+from saft.settings import TEXT_ONLY, Settings
 
 N = 240
 
@@ -78,6 +79,12 @@ class Recorder(Callback):
 
     def on_epoch_end(self, state, record):
         self.records.append(record)
+
+
+def score_as(monkeypatch, *scores):
+    """Let validation have these Macro-F1 scores, one after the other; the first is that of the start."""
+    given = iter(scores)
+    monkeypatch.setattr(trainer, "macro_f1", lambda *_: next(given))
 
 
 def weights(classifier) -> dict[str, torch.Tensor]:
@@ -154,7 +161,7 @@ def test_no_state_is_looked_up_before_it_was_computed(network, tiny_settings, mo
     assert all(looked_up)
 
 
-def test_the_first_steps_read_few_neighbours_and_the_first_epoch_reads_all_that_are_asked_for(
+def test_the_first_steps_fill_few_neighbours_and_the_first_epoch_all_that_are_needed(
     network, tiny_settings, monkeypatch, filled
 ):
     monkeypatch.setattr(neighbour_cache, "FIRST_FILL", 2)
@@ -171,7 +178,7 @@ def test_after_an_epoch_everything_outside_of_training_is_refreshed_if_it_is_no_
     assert [again.tolist() for again, *_ in refreshed] == [np.sort(parts.test).tolist()] * 2
 
 
-def test_where_few_are_labelled_an_epoch_reads_again_no_more_than_its_targets_and_first_who_was_asked_for(
+def test_where_few_are_labelled_an_epoch_refreshes_no_more_rows_than_it_has_and_cached_ones_first(
     network, tiny_settings, refreshed
 ):
     train, valid = np.arange(12), np.arange(12, 16)
@@ -183,7 +190,7 @@ def test_where_few_are_labelled_an_epoch_reads_again_no_more_than_its_targets_an
     assert not np.array_equal(refreshed[0][0], refreshed[1][0])
 
 
-def test_validation_reads_those_neighbours_first_that_training_has_not_asked_for(network, tiny_settings):
+def test_validation_fills_those_neighbours_first_that_training_did_not_need(network, tiny_settings):
     classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network)
     loader, rows = classifier.assembly_.loader(), np.arange(20)
     cache, before = loader.cache, loader.cache.states.clone()
@@ -200,11 +207,10 @@ def test_validation_reads_those_neighbours_first_that_training_has_not_asked_for
     [({"epochs": 1}, None, 168), ({"epochs": 3, "patience": 2}, None, N), ({"epochs": 3}, 15, N)],
     ids=["best epoch last", "best epoch first", "interrupted"],
 )
-def test_in_the_end_everything_is_remembered_as_the_final_weights_read_it_and_read_anew_where_it_is_not(
+def test_in_the_end_every_cached_state_is_that_of_the_final_weights(
     network, tiny_settings, monkeypatch, filled, changes, stop_after, filled_at_the_end
 ):
-    scores = iter([0.9, 0.8, 0.7])
-    monkeypatch.setattr(trainer, "macro_f1", lambda *_: next(scores))
+    score_as(monkeypatch, 0.1, 0.9, 0.8, 0.7)
     parts = saft.split(network)
     classifier = SaftClassifier(**tiny_settings | changes).fit(
         network, train=parts.train, valid=parts.valid, callbacks=[Recorder(stop_after)]
@@ -216,7 +222,8 @@ def test_in_the_end_everything_is_remembered_as_the_final_weights_read_it_and_re
     torch.testing.assert_close(cached, loader.cache.states, atol=2e-3, rtol=0)
 
 
-def test_callbacks_get_messages_on_how_far_the_encoding_of_the_network_is(network, tiny_settings):
+def test_callbacks_get_messages_on_how_far_the_encoding_of_the_network_is(network, tiny_settings, monkeypatch):
+    score_as(monkeypatch, 0.1, 0.9)
     recorder, parts = Recorder(), saft.split(network)
     SaftClassifier(**tiny_settings | {"epochs": 1}).fit(
         network, train=parts.train, valid=parts.valid, callbacks=[recorder]
@@ -227,19 +234,50 @@ def test_callbacks_get_messages_on_how_far_the_encoding_of_the_network_is(networ
     ]
 
 
-def test_training_stops_when_validation_gets_no_better_and_keeps_the_best(network, tiny_settings):
+def test_training_stops_when_validation_gets_no_better(network, tiny_settings):
     recorder = Recorder()
     settings = tiny_settings | {"epochs": 30, "patience": 2, "learning_rate": 0.0, "head_learning_rate": 0.0}
-    classifier = SaftClassifier(**settings).fit(network, callbacks=[recorder])
-    assert len(recorder.records) == 3  # nothing can get better
-    assert classifier.report().best_epoch == 1
+    classifier = SaftClassifier(**settings | {"valid_share": 0.1}).fit(network, callbacks=[recorder])
+    assert len(recorder.records) == 2  # nothing can get better than the start
+    assert classifier.report().best_epoch == 0
 
 
-def test_after_training_the_model_is_the_one_of_the_best_epoch(network, tiny_settings):
-    classifier = SaftClassifier(**tiny_settings | {"epochs": 4}).fit(network)
-    report = classifier.report()
-    best = max(record.valid_macro_f1 for record in report.history)
-    assert report.history[report.best_epoch - 1].valid_macro_f1 == best
+def test_after_training_the_model_has_the_weights_of_the_best_epoch(network, tiny_settings, monkeypatch):
+    score_as(monkeypatch, 0.2, 0.3, 0.6, 0.5, 0.4)
+    settings = tiny_settings | {"valid_share": 0.1, "warmup": 0.0}
+    longer = SaftClassifier(**settings | {"epochs": 4}).fit(network)
+    assert longer.report().best_epoch == 2
+    assert [record.valid_macro_f1 for record in longer.report().history] == [0.3, 0.6, 0.5, 0.4]
+    monkeypatch.setattr(trainer.Trainer, "_is_stuck", lambda self: self.state.epoch == 2)
+    score_as(monkeypatch, 0.2, 0.3, 0.6)
+    stopped = SaftClassifier(**settings | {"epochs": 4}).fit(network)
+    assert all(torch.equal(a, b) for a, b in zip(weights(longer).values(), weights(stopped).values(), strict=True))
+
+
+def test_if_no_epoch_is_better_than_the_start_the_model_keeps_its_weights(network, tiny_settings, monkeypatch):
+    settings = tiny_settings | {"valid_share": 0.1}
+    untrained = SaftClassifier(**settings | {"epochs": 0}).fit(network)
+    score_as(monkeypatch, 0.9, 0.5, 0.8)
+    kept = SaftClassifier(**settings | {"epochs": 2}).fit(network)
+    assert (kept.report().best_epoch, kept.report().epochs, kept.report().start_macro_f1) == (0, 2, 0.9)
+    assert "best before the first epoch" in str(kept.report())
+    assert all(torch.equal(a, b) for a, b in zip(weights(untrained).values(), weights(kept).values(), strict=True))
+
+
+def test_the_start_is_scored_by_what_the_model_predicts_before_training(network, tiny_settings):
+    parts = saft.split(network)
+    assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
+    predicted = predict_logits(assembly.model, assembly.loader(), parts.valid)
+    np.testing.assert_allclose(assembly.start_logits(parts.valid), predicted, atol=1e-5)
+    text_only = Assembly.fresh(Settings.of(tiny_settings | TEXT_ONLY), network.showing(parts.train))
+    assert text_only.start_logits(parts.valid) is None  # a random head is no candidate
+
+
+def test_without_validation_rows_scores_are_nan_and_the_last_epoch_is_kept(network, tiny_settings):
+    report = SaftClassifier(**tiny_settings | {"epochs": 2}).fit(network).report()
+    assert report.best_epoch == 2
+    assert all(np.isnan([record.valid_macro_f1, record.valid_micro_f1]).all() for record in report.history)
+    assert np.isnan(report.start_macro_f1)
 
 
 def test_ctrl_c_leaves_a_usable_model(network, tiny_settings):
