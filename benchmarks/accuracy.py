@@ -1,4 +1,4 @@
-"""What speed costs in accuracy, or the rivals' way: neighbours remembered, few read again, layers frozen.
+"""What speed costs in accuracy: cached neighbours, few rows encoded again, frozen layers; and the rivals' way.
 
 The embedded network with 2,000 interactions, ``minilm`` cut to 2 layers (whole where layers are frozen), 2 epochs (5
 where labels are few), 5 neighbours; Macro-F1 of the test part, scored once; the same splits for all.
@@ -34,7 +34,7 @@ TRAINED: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-4}
 
 def figures() -> Iterator[Figure]:
     for way, other, layers, what, target in (
-        ("saft", "reread", 2, "Macro-F1 with remembered neighbours minus with neighbours read again", ">= -1"),
+        ("saft", "reread", 2, "Macro-F1 with cached neighbours minus with neighbours encoded again", ">= -1"),
         ("saft", "rivals", 2, "Macro-F1 of SAFT minus that of the rivals' way", ">= 0"),
         ("few_labels", "few_labels_all", 2, "10 % of the labels: Macro-F1 minus with all others read again", ">= -1"),
         ("half_frozen", "saft", 6, "Macro-F1 with 3 of 6 layers frozen minus with all trained", ""),
@@ -44,7 +44,7 @@ def figures() -> Iterator[Figure]:
 
 @cache
 def _mean(way: str, layers: int) -> float:
-    """Over the seeds, each in a process of its own."""
+    """Mean of :func:`measure` over the seeds, each in a process of its own."""
     found = []
     for seed in SEEDS:
         command = [sys.executable, "-m", "benchmarks.accuracy", way, str(seed), str(layers)]

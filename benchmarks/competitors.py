@@ -1,8 +1,8 @@
-"""What the speed of training and inference is measured with: encoders, networks, and who competes.
+"""What the speed of training and inference is measured with: encoders, networks and competitors.
 
-``saft`` is the product with its defaults and b neighbours; ``rivals``
-is :mod:`benchmarks.rivals_way`; ``plain`` is text classification with ``transformers`` on the same encoder, padded per
-batch, its word vectors frozen as ours are: what reading the words costs, and the graph comes on top of.
+``saft`` is the product with its defaults and b neighbours; ``rivals`` is :mod:`benchmarks.rivals_way`; ``plain`` is
+text classification with ``transformers`` on the same encoder, padded per batch, its word vectors frozen as ours are:
+the cost of encoding the text, which the graph adds to.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ REAL_NETWORK, OF_A_REAL_ONE = "rotten_tomatoes", 20_000
 
 
 def courses(sizes: dict[str, tuple[int, int]]) -> Iterator[tuple[str, str, int, int]]:
-    """(encoder, network, targets of slow competitors, repeats): embedded networks by encoder, a larger and a real one.
+    """(encoder, network, seed rows of slow competitors, repeats): embedded networks, a larger one and a real one.
 
     Args:
-        sizes: encoder → interactions of its embedded network, and targets of the slow competitors.
+        sizes: encoder → interactions of its embedded network, and seed rows of the slow competitors.
     """
     for encoder, (interactions, seed_rows) in sizes.items():
         yield encoder, str(interactions), seed_rows, 3
@@ -128,7 +128,7 @@ def train_saft(
 
 
 def seconds_of_steps(trainer: Trainer) -> Iterator[float]:
-    """What each step of the next epoch takes, with all that has to be gathered for it."""
+    """Seconds of each step of the next epoch, including the preparation of its batch."""
     began = time.perf_counter()
     for batch in trainer.batches():
         trainer.train_step(batch)
@@ -137,7 +137,7 @@ def seconds_of_steps(trainer: Trainer) -> Iterator[float]:
 
 
 def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, seed_rows: int) -> float:
-    """Seconds per target, over this many, once it is warm."""
+    """Seconds per seed row in the second epoch over this many; the first epoch is the warm-up."""
     train, times = saft.split(network).train, EpochTimes()
     assembly, loader = rivals_way.assemble(settings, network.showing(train))
     nothing = np.empty(0, np.int64)
@@ -148,7 +148,7 @@ def train_rivals_way(settings: Settings, network: TextualInteractionNetwork, see
 
 
 def predict_saft(settings: Settings, network: TextualInteractionNetwork) -> float:
-    """Seconds per interaction of a known network, asked for as users ask; trained or not makes no difference."""
+    """Seconds per interaction of a known network, through the public API; training would not change it."""
     classifier = SaftClassifier(**settings.changed(epochs=0).as_dict()).fit(network)
     began = time.perf_counter()
     classifier.predict_proba(network)
@@ -217,7 +217,7 @@ class PlainText:
 
 @contextmanager
 def counted_texts() -> Iterator[list[int]]:
-    """How many texts encoders are given in the meantime, one entry per call."""
+    """Number of texts encoded inside the context, one entry per call of an encoder."""
     from saft.model.encoder import TextEncoder
 
     counts: list[int] = []

@@ -1,4 +1,4 @@
-"""Interactions per second over a whole network: SAFT against the rivals' way and against reading the text alone."""
+"""Interactions per second over a whole network: SAFT against the rivals' way and against the text alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.measuring import Figure, compare, peak_mb
 from benchmarks.rivals_way import settings_of
 from saft import SaftClassifier
 
-# encoder → (interactions of the embedded network, targets of the slow competitors)
+# encoder → (interactions of the embedded network, seed rows of the slow competitors)
 SIZES = {"tiny": (10_000, 1_000), "minilm3": (2_000, 200), "minilm6": (1_000, 100)}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table: what was measured, and whether it holds what we promise."""
+    """One line of the table: what was measured, and whether the promise holds."""
 
     name: str
     value: float
@@ -52,8 +52,8 @@ class Cost:
 def compare(module: str, competitors: Sequence[str], arguments: Sequence[str], repeats: int = 7) -> dict[str, Cost]:
     """Run ``python -m module COMPETITOR ARGUMENTS`` for each competitor in turn, again and again; medians of each.
 
-    Turns are interleaved so that a slow minute of the machine hits everybody; each run is a fresh process, so that
-    peaks of memory and warm caches do not carry over.
+    Turns are interleaved so that a slow minute of the machine hits all competitors; each run is a fresh process, so
+    that peaks of memory and warm caches do not carry over.
     """
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in competitors}
     for _ in range(repeats):

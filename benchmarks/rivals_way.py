@@ -1,16 +1,16 @@
 """SAFT computed as research code computes such models, to measure against. Nothing outside of the benchmarks uses it.
 
-The same model and the same answers as ``saft.model.saft`` with the paper's fusion (a test compares them), in the way of
-the releases that our users have today:
+The same model and the same outputs as ``saft.model.saft`` with the paper's fusion (a test compares them), computed as
+published releases do:
 
 - every text is padded to 64 tokens;
-- 25 targets in a batch, in any order;
-- each target has its own b neighbours by user and b by item, and all 1 + 2b texts are encoded for it, also those that
-  another target of the batch needs as well;
-- messages go through a dense operator that is built for each target in a Python loop;
-- word vectors are trained, so that the optimiser walks over the whole vocabulary in every step.
+- 25 seed rows in a batch, in any order;
+- each seed row has its own b neighbours by user and b by item, and all 1 + 2b texts are encoded for it, also those that
+  another seed row of the batch needs as well;
+- messages go through a dense operator that is built for each seed row in a Python loop;
+- word vectors are trained, so that the optimiser updates the whole vocabulary in every step.
 
-It is spared their slower habits: texts are tokenised once, samples are drawn for all nodes at once.
+Two of their slower habits are left out: texts are tokenised once here, and samples are drawn for all nodes at once.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def settings_of(encoder: str, layers: int, neighbours: int, **changes: object) -
 
 
 class DenseAttention(nn.Module):
-    """Line graph attention with the operator of every target built and applied by itself."""
+    """Line graph attention with one dense operator per seed row, built and applied separately."""
 
     def __init__(self, fast: nn.Module) -> None:
         super().__init__()
         if not isinstance(fast, LineGraphAttention):
             raise TypeError("the rivals' way is written for line graph attention")
         self.fast = fast  # its weights
-        self.sizes: list[int] = []  # interactions of each target of the batch, in order
+        self.sizes: list[int] = []  # interactions of each seed row of the batch, in order
 
     def forward(
         self,
@@ -56,19 +56,19 @@ class DenseAttention(nn.Module):
         is_source: Tensor | None = None,
         n_receivers: int | None = None,
     ) -> Tensor:
-        heard = []
+        received = []
         for own, of_node in zip(torch.split(start, self.sizes), torch.split(nodes, self.sizes), strict=True):
-            together = (of_node[:, None] == of_node[None]).to(own.dtype)
-            operator = together / (together.sum(dim=1, keepdim=True) + 1)
+            same_node = (of_node[:, None] == of_node[None]).to(own.dtype)
+            operator = same_node / (same_node.sum(dim=1, keepdim=True) + 1)
             state = own
             for _ in range(self.fast.rounds):
                 state = operator @ state + self.fast.delta * own
-            heard.append(state)
-        return self.fast.norm(self.fast.out(torch.cat(heard)))
+            received.append(state)
+        return self.fast.norm(self.fast.out(torch.cat(received)))
 
 
 class RivalsLoader(BatchLoader):
-    """Batches in which every target has interactions of its own."""
+    """Batches in which every seed row has its own copies of its neighbours."""
 
     def __init__(self, assembly: Assembly, network: TextualInteractionNetwork | None = None) -> None:
         fast = assembly.loader(network)
@@ -90,13 +90,13 @@ class RivalsLoader(BatchLoader):
         return self.collate(rows, rows[:0], np.cumsum([0, *sizes[:-1]]), view, texts)
 
     def _groups(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> Iterator[np.ndarray]:
-        """Each target and its neighbours, target first."""
-        for target in seed_rows:
-            yield self.with_neighbours(np.array([target]), view)
+        """Each seed row and its neighbours, the seed row first."""
+        for seed_row in seed_rows:
+            yield self.with_neighbours(np.array([seed_row]), view)
 
 
 def assemble(settings: Settings, network: TextualInteractionNetwork) -> tuple[Assembly, RivalsLoader]:
-    """An untrained model that hears its neighbours in the rivals' way, and what it is fed."""
+    """An untrained model with dense attention, and the loader of its batches."""
     assembly = Assembly.fresh(settings, network)
     for layer in [module for module in assembly.model.modules() if isinstance(module, SaftLayer)]:
         for side, attention in list(layer.messages.items()):

@@ -1,8 +1,8 @@
 """End to end, from a CSV file to predictions, on the embedded network at 10⁴, 10⁵ and 10⁶ interactions.
 
-Read, structure (with phrases and tokens), one training epoch on an encoder of BERT-Tiny's size, predict: seconds per
+Read, structure (with n-grams and tokens), one training epoch on an encoder of BERT-Tiny's size, predict: seconds per
 interaction should not grow, and a million should fit into the memory of a laptop. Drawn in ``benchmarks/scaling.png``.
-The same training of a million is compared with how others would do it: it takes too long to be run twice.
+The competitors are compared with the training on a million that is measured here: it takes too long to be run twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PICTURE = Path(__file__).with_name("scaling.png")
 
 
 class Clock(Callback):
-    """When the first epoch began and ended, and how many targets it had."""
+    """When the first epoch began and ended, and how many seed rows it had."""
 
     began = ended = 0.0
     seed_rows = 0
@@ -55,17 +55,17 @@ def figures() -> Iterator[Figure]:
     yield Figure("end to end at a million: interactions", 1 / per_interaction[largest], "per second")
     yield Figure("training on a million: peak memory", measured[largest]["training_mb"] / 1024, "GB", "<= 6")
     yield Figure("end to end at a million: peak memory", measured[largest]["peak_mb"] / 1024, "GB")
-    yield from against_others("training", training.SIZES, largest, measured[largest]["per_target"], (6, 0.5))
+    yield from against_others("training", training.SIZES, largest, measured[largest]["per_seed_row"], (6, 0.5))
     yield from against_others("inference", inference.SIZES, largest, measured[largest]["predict"] / largest, (8, 0.6))
 
 
 def against_others(
     what: str, sizes: dict[str, tuple[int, int]], size: int, own: float, promised: tuple[float, float]
 ) -> Iterator[Figure]:
-    """How much longer than ``own`` seconds per target the rivals' way and the text alone take on this network.
+    """How much longer than ``own`` seconds per seed row the rivals' way and the text alone take on this network.
 
-    More targets than elsewhere: neighbours are drawn for all nodes at once, and on a large network that must not weigh
-    more on a few targets than it does on all of them.
+    More seed rows than elsewhere: neighbours are drawn for all nodes at once, and on a large network that fixed cost
+    must not weigh more per row than in a whole epoch.
     """
     arguments = ["tiny", str(size), "5", str(4 * sizes["tiny"][1])]
     costs = compare(f"benchmarks.{what}", ["rivals", "plain"], arguments, repeats=1)
@@ -101,7 +101,7 @@ def measure(table: Path) -> dict[str, float]:
         "structure": clock.began - read,
         "train": trained - clock.began,
         "predict": predicted - trained,
-        "per_target": (clock.ended - clock.began) / clock.seed_rows,
+        "per_seed_row": (clock.ended - clock.began) / clock.seed_rows,
         "training_mb": training_mb,
         "peak_mb": peak_mb(),
     }

@@ -1,7 +1,7 @@
-"""A server under load: latency and throughput at 1, 8 and 32 clients, with 10⁴ and 10⁶ interactions around.
+"""A server under load: latency and throughput at 1, 8 and 32 clients, on networks of 10⁴ and 10⁶ interactions.
 
 Latency is given in forward passes of the bare encoder on the same text, throughput at 32 clients as a multiple of one
-client's. What neighbours pass on is left at zero instead of reading a million texts: an answer takes as long.
+client's. The neighbours' message states stay zero instead of encoding a million texts: a prediction takes as long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.measuring import Figure
 SIZES = (10_000, 1_000_000)
 CLIENTS = (1, 8, 32)
 ROUNDS, SECONDS = 5, 5.0
-ASKING = "POST /predict HTTP/1.1\r\nHost: saft\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+REQUEST_HEAD = "POST /predict HTTP/1.1\r\nHost: saft\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
 TEXT = "Second one I own. The puzzle broke on the first day, and the seller asked to change the name on the parcel."
 
 
@@ -101,7 +101,7 @@ def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def _rows(size: int) -> list[dict[str, str]]:
-    """Questions about known users and items, half of them about new ones."""
+    """Interactions to predict: all items are known, about half of the users are new."""
     network, rng = saft.demo_network(size), np.random.default_rng(0)
     asked = rng.integers(0, size, 500)
     return [
@@ -115,9 +115,9 @@ def _rows(size: int) -> list[dict[str, str]]:
 
 
 async def _load(url: str, rows: list[dict[str, str]], clients: int, seconds: float) -> list[float]:
-    """Seconds of every request that these clients got answered, each asking one after the other.
+    """Seconds of every completed request; each client sends its requests one after the other.
 
-    They write and read HTTP themselves: a library for clients takes longer than the server does, on the same cores.
+    HTTP is written and parsed here: a client library takes longer than the server does, on the same cores.
     """
     ends, taken, port = time.perf_counter() + seconds, [], httpx.URL(url).port
 
@@ -126,12 +126,12 @@ async def _load(url: str, rows: list[dict[str, str]], clients: int, seconds: flo
         at = number
         while (began := time.perf_counter()) < ends:
             body = json.dumps({"interactions": [rows[at % len(rows)]]}).encode()
-            writer.write(ASKING.format(len(body)).encode() + body)
+            writer.write(REQUEST_HEAD.format(len(body)).encode() + body)
             head = await reader.readuntil(b"\r\n\r\n")
             fields = dict(line.split(": ") for line in head.decode().lower().splitlines()[1:-1])
-            answer = await reader.readexactly(int(fields["content-length"]))
+            response = await reader.readexactly(int(fields["content-length"]))
             if not head.startswith(b"HTTP/1.1 200"):
-                raise RuntimeError(answer.decode())
+                raise RuntimeError(response.decode())
             taken.append(time.perf_counter() - began)
             at += clients
         writer.close()
@@ -156,7 +156,7 @@ def _serve(size: int, port: int, folder: Path) -> None:
 
 
 def _service(size: int, folder: Path) -> Any:
-    """Of an untrained model that knows this many interactions."""
+    """The service of an untrained model on a network of this many interactions."""
     from saft import SaftClassifier
     from saft.classifier.assembly import Assembly
     from saft.server.service import ReviewService

@@ -36,7 +36,7 @@ def _seconds(command: list[str]) -> float:
 
 
 def _train_one_step() -> None:
-    """The command as it is, in this process, which ends with the first step."""
+    """The unchanged command in this process, which exits after the first step."""
     from saft.cli import progress
     from saft.cli.app import main
     from saft.learning.callbacks import TrainerState

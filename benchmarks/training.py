@@ -1,7 +1,7 @@
-"""Targets per second in training: SAFT against the rivals' way and against reading the text alone.
+"""Seed rows per second in training: SAFT against the rivals' way and against the text alone.
 
-Who competes, and on what: :mod:`benchmarks.competitors`. A target's cost includes everything that training does for it:
-texts of neighbours that are read, validation, and the rows outside of training that are read after every epoch.
+Competitors and networks: :mod:`benchmarks.competitors`. The cost of a seed row includes all that training does for it:
+encoding neighbours, validation, and encoding rows outside of training after every epoch.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from saft.classifier.assembly import Assembly
 from saft.learning.callbacks import Callback, EpochRecord, TrainerState
 from saft.learning.trainer import Trainer
 
-# encoder → (interactions of the embedded network, targets of the slow competitors)
+# encoder → (interactions of the embedded network, seed rows of the slow competitors)
 SIZES = {"tiny": (10_000, 500), "minilm3": (1_000, 100), "minilm6": (600, 50)}
 
-FEW = 0.05  # share of the labels that training is given where there are few
+FEW = 0.05  # share of the labels in the runs with few labels
 
 
 def figures() -> Iterator[Figure]:
-    yield from _read_per_target()
+    yield from _texts_per_seed_row()
     yield _share_of_structure()
     yield _frozen()
     yield _few_labels()
@@ -68,18 +68,18 @@ def _ratio(costs: dict[str, Cost], other: str) -> float:
     return costs[other].seconds / costs["saft"].seconds
 
 
-def _read_per_target() -> Iterator[Figure]:
-    """Texts encoded for each target: until the last epoch ends, as in the figures of speed, and in all.
+def _texts_per_seed_row() -> Iterator[Figure]:
+    """Texts encoded for each seed row: until the last epoch ends, as in the figures of speed, and in all.
 
-    Fewer epochs, more texts: the first one reads neighbours for the first time, and in the end all are read once more
-    with the best weights. Fewer labels, more texts: most neighbours are then no targets.
+    Fewer epochs, more texts: neighbours are encoded for the first time in the first epoch, and all rows once more with
+    the best weights after the last. Fewer labels, more texts: most neighbours are then no seed rows.
     """
     for epochs, share in ((5, 1.0), (3, 1.0), (5, FEW)):
         promise = "<= 2" if share == 1 else ""
         name = f"training, b=5, {epochs} epochs" + (f", {share:.0%} of the labels" if share < 1 else "")
         in_epochs, in_all = _texts(epochs, share)
-        yield Figure(f"{name}: texts encoded per target", in_epochs, "texts", promise)
-        yield Figure(f"{name}: texts encoded per target, with the last reading", in_all, "texts", promise)
+        yield Figure(f"{name}: texts encoded per seed row", in_epochs, "texts", promise)
+        yield Figure(f"{name}: texts encoded per seed row, with the last encoding", in_all, "texts", promise)
 
 
 def _texts(epochs: int, share: float) -> tuple[float, float]:
@@ -104,10 +104,10 @@ class _CountingEpochs(Callback):
 
 
 def _share_of_structure() -> Figure:
-    """What is gone from a step if there are no structure embeddings, no neighbours and no messages.
+    """Share of a step's time that is saved without structure embeddings, neighbours and messages.
 
-    Two trainings take turns step by step, on the same targets, so that a slow second of the machine hits both. Summed
-    over the second epoch, when all neighbours are remembered: the first step of a pass draws the neighbours for all.
+    Two trainings take turns step by step, on the same seed rows, so that a slow second of the machine hits both. Summed
+    over the second epoch, when all neighbours are cached: the first step of a pass draws the neighbours for all steps.
     """
     network = saft.demo_network(1_200)
     train, valid = labelled_rows(network)
@@ -134,7 +134,7 @@ def _frozen() -> Figure:
 
 
 def _few_labels() -> Figure:
-    """How much faster training is if no more are read again after an epoch than it had targets."""
+    """How much faster training is if no more other rows are encoded again after an epoch than it had seed rows."""
     costs = compare("benchmarks.training", ["few_labels", "few_labels_all"], ["tiny", "10000", "5", "0"], repeats=3)
     name = f"training, tiny, 10,000 interactions, b=5, {FEW:.0%} of the labels: speed against reading all others again"
     return Figure(name, costs["few_labels_all"].seconds / costs["few_labels"].seconds, "×")

@@ -96,7 +96,7 @@ def fetch(
 
 @app.command(hidden=True)
 def one(described: str, data: Data = HERE) -> None:
-    """One run, for the runner; tells of itself in JSON."""
+    """One run, started by the runner; prints its progress and result as JSON lines."""
     from experiments.one_run import emit, execute
     from experiments.tables import Run
 

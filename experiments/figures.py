@@ -94,7 +94,7 @@ def _lines(axes: Any, one: Measured, score: str, name: str) -> None:
 def from_the_mean(values: Mapping[str, Mapping[int, float]]) -> tuple[list[str], np.ndarray]:
     """The rows that were run, and row by seed how far each is from the mean of all rows on that split.
 
-    Only splits on which all those rows were run: what a split is good for would show as an effect of the row.
+    Only splits on which all those rows were run: otherwise an easy split would show as an effect of the row.
     """
     there = [row for row, seeds in values.items() if seeds]
     seeds = sorted(set.intersection(*(set(values[row]) for row in there)))
@@ -107,7 +107,7 @@ def _bars(axes: Any, one: Measured) -> None:
     height = 0.8 / len(networks)
     for number, network in enumerate(networks):
         seconds = one.means(network, "seconds_per_epoch")
-        there = np.array([place for place, row in enumerate(rows) if row.name in seconds])  # no bar is not zero seconds
+        there = np.array([place for place, row in enumerate(rows) if row.name in seconds])  # others get no bar
         bars = axes.barh(
             there + (number - (len(networks) - 1) / 2) * height, list(seconds.values()), height,
             color=(BLUE, ORANGE)[number % 2], label=network.replace("_", " "),

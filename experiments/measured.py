@@ -1,4 +1,4 @@
-"""What is known of a table: its finished runs, cell by cell."""
+"""The finished runs of a table, cell by cell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.results import FOLDER, Result, standing
+from experiments.results import FOLDER, Result, run_status
 from experiments.tables import Row, Table, read_table
 
 SCORES = (("macro_f1", "Macro-F1"), ("micro_f1", "Micro-F1"))
@@ -41,14 +41,14 @@ class Measured:
 
 
 def measured(table: Table, folder: Path = FOLDER) -> Measured:
-    """What is known of a table, lines that stand in another one included."""
-    known = standing(table, folder)
+    """The finished runs of a table, including rows that are taken from another table."""
+    known = run_status(table, folder)
     cells: dict[tuple[str, str], dict[int, Result]] = {}
     for (network, line, seed), result in known.done.items():
         cells.setdefault((network, line), {})[seed] = result
     for row in table.rows:
         if row.results:
-            other = standing(read_table(row.results), folder).done
+            other = run_status(read_table(row.results), folder).done
             wanted = {network.name for network in table.networks}
             for (network, line, seed), result in other.items():
                 if line == row.result and network in wanted and seed in table.seeds:

@@ -1,6 +1,6 @@
-"""One run, in a process of its own: so that its peak memory is its own, and whatever ends it ends nothing else.
+"""One run in a process of its own, so that its peak memory is measured alone and a crash ends nothing else.
 
-It tells of itself on standard output, one JSON object per line: ``message`` and ``epoch`` on the way, ``result`` last.
+Progress goes to standard output, one JSON object per line: ``message`` and ``epoch`` on the way, ``result`` last.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class StandardOutput(Callback):
         emit({"epoch": record.epoch, "valid_macro_f1": round(100 * record.valid_macro_f1, 2)})
 
 
-def emit(news: dict[str, Any]) -> None:
-    print(json.dumps(news), flush=True)
+def emit(event: dict[str, Any]) -> None:
+    print(json.dumps(event), flush=True)
 
 
 def execute(run: Run, data: Path) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def execute(run: Run, data: Path) -> dict[str, Any]:
 
 
 def sampled(network: Network, data: Path) -> TextualInteractionNetwork:
-    """The network that a table asks for; a sample knows no users and items but its own."""
+    """The network of a table; a sample has no users and items but those of its own interactions."""
     whole = load(network.name, data)
     if network.sample is None:
         return whole

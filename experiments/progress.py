@@ -1,4 +1,4 @@
-"""What a person sees while a table runs: where it stands, what the present run does, and the time left."""
+"""Progress display while a table runs: runs done, what the current run does, and the time left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.runner import run_all
 from experiments.tables import Run
 from saft.cli.console import plain, say
 
-UNKNOWN = 120.0  # seconds that a run is taken to need while nothing like it was run
+UNKNOWN = 120.0  # seconds assumed for a run while no run was timed
 
 
 def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jobs: int = 1) -> None:
@@ -25,14 +25,14 @@ def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jo
     began, ahead = time.perf_counter(), list(runs)
     with Console(stderr=True).status("") as status:
 
-        def hear(run: Run, told: dict[str, Any]) -> None:
-            if "result" not in told:
-                what = told.get("message") or f"epoch {told['epoch']}, validation {told['valid_macro_f1']:.1f}"
+        def on_progress(run: Run, event: dict[str, Any]) -> None:
+            if "result" not in event:
+                what = event.get("message") or f"epoch {event['epoch']}, validation {event['valid_macro_f1']:.1f}"
                 spent, left = _clock(time.perf_counter() - began), _clock(seconds_left(ahead, taken, jobs))
                 place = f"{len(runs) - len(ahead)} of {len(runs)} done · {_named(run)}"
                 status.update(f"{place} · {plain(what)} · {spent} spent, about {left} left")
 
-        for run, result in run_all(runs, data, folder, hear, jobs):
+        for run, result in run_all(runs, data, folder, on_progress, jobs):
             ahead.remove(run)
             if result["status"] == DONE:
                 taken.setdefault((run.table, run.row.name), result["seconds"])
@@ -41,7 +41,7 @@ def run_with_progress(runs: Sequence[Run], data: Path, folder: Path = FOLDER, jo
 
 
 def seconds_left(runs: Sequence[Run], taken: dict[tuple[str, str], float], jobs: int = 1) -> float:
-    """By what the same row of the same table took; where it never ran, by what rows took on average."""
+    """Estimated from the time of the same row of the same table; for rows without one, from the mean over rows."""
     usual = sum(taken.values()) / len(taken) if taken else UNKNOWN
     return sum(taken.get((run.table, run.row.name), usual) for run in runs) / jobs
 

@@ -18,8 +18,8 @@ def commit() -> str:
     """Of this checkout, with a plus sign if it was changed since; empty outside of a checkout."""
 
     def git(*words: str) -> str:
-        asked = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-        return asked.stdout.strip() if asked.returncode == 0 else ""
+        done = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
 
     # Results are written while tables run, so they do not count as a change.
     changed = git("status", "--porcelain", "--", "..", ":(exclude)results")

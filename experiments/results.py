@@ -39,7 +39,7 @@ def read_results(table: str, folder: Path = FOLDER) -> list[Result]:
 
 
 def append(table: str, result: Result, folder: Path = FOLDER) -> None:
-    """In one write; what a line that was cut off earlier left behind is removed first."""
+    """Append a line in one write, after removing the rest of a line that was cut off earlier."""
     path = path_of(table, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
@@ -49,10 +49,10 @@ def append(table: str, result: Result, folder: Path = FOLDER) -> None:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What is known about the runs of a table.
+class RunStatus:
+    """The results of a table's runs, by outcome.
 
-    ``outdated`` are results whose settings are no longer those that the table asks for.
+    ``outdated`` counts results whose settings are no longer those of the table.
     """
 
     done: dict[Key, Result]
@@ -60,7 +60,7 @@ class Standing:
     outdated: int
 
 
-def standing(table: Table, folder: Path = FOLDER) -> Standing:
+def run_status(table: Table, folder: Path = FOLDER) -> RunStatus:
     lines = {_key(result): result for result in read_results(table.name, folder)}
     done, failed, outdated = {}, {}, 0
     for run in table.runs():
@@ -73,7 +73,7 @@ def standing(table: Table, folder: Path = FOLDER) -> Standing:
             done[run.key] = result
         else:
             failed[run.key] = result
-    return Standing(done, failed, outdated)
+    return RunStatus(done, failed, outdated)
 
 
 def matches(run: Run, result: Result) -> bool:

@@ -17,17 +17,17 @@ from threading import Event
 from typing import Any
 
 from experiments.provenance import commit, versions
-from experiments.results import DONE, FAILED, FOLDER, Result, append, standing
+from experiments.results import DONE, FAILED, FOLDER, Result, append, run_status
 from experiments.tables import Run, Table
 from saft.errors import InputError, did_you_mean
 
-LAST_WORDS = 400  # characters of what a run that died said on standard error
-STOPPED = (-signal.SIGTERM, -signal.SIGINT)  # exit codes of a run that somebody ended: it did not fail
+REASON_LENGTH = 400  # last characters of standard error that are kept of a failed run
+STOPPED = (-signal.SIGTERM, -signal.SIGINT)  # exit codes of a run that was stopped: no failure
 
 
 def missing(table: Table, folder: Path = FOLDER, again: bool = False) -> list[Run]:
     """Runs that have no result yet, or a failed one, or one with other settings; with ``again``, all."""
-    done = {} if again else standing(table, folder).done
+    done = {} if again else run_status(table, folder).done
     return [run for run in table.runs() if run.key not in done]
 
 
@@ -52,18 +52,18 @@ def _must_exist(wanted: Sequence[str], known: set[str], what: str) -> None:
             raise InputError(f"The table has no {what} {name!r} to run.{did_you_mean(name, sorted(known))}")
 
 
-def _nobody(*_heard: Any) -> None:
-    """Nobody is told."""
+def _ignore_progress(*_event: Any) -> None:
+    """The default of ``on_progress``."""
 
 
 def run_all(
     runs: Sequence[Run],
     data: Path,
     folder: Path = FOLDER,
-    hear: Callable[[Run, dict[str, Any]], None] = _nobody,
+    on_progress: Callable[[Run, dict[str, Any]], None] = _ignore_progress,
     jobs: int = 1,
 ) -> Iterator[tuple[Run, Result]]:
-    """Each run and its result, written down as soon as it is there. A failure is a result too.
+    """Each run and its result, which is appended to the results file at once. A failure is a result too.
 
     Args:
         jobs: runs at the same time, which share the cores. Small models hardly gain from a second core of their own.
@@ -76,7 +76,7 @@ def run_all(
         try:
             if stopped.is_set():
                 raise KeyboardInterrupt
-            return run_one(run, data, partial(hear, run), threads, children)
+            return run_one(run, data, partial(on_progress, run), threads, children)
         except KeyboardInterrupt:
             stopped.set()  # before this thread takes the next run
             raise
@@ -97,14 +97,14 @@ def run_all(
 def run_one(
     run: Run,
     data: Path,
-    hear: Callable[[dict[str, Any]], None] = _nobody,
+    on_progress: Callable[[dict[str, Any]], None] = _ignore_progress,
     threads: int = 0,
     children: set[subprocess.Popen[str]] | None = None,
 ) -> Result:
     """
     Args:
-        threads: that it may use; 0 leaves it to the libraries.
-        children: where its process is kept while it runs.
+        threads: of the run; 0 leaves the number to the libraries.
+        children: holds the run's process while it runs.
     """
     facts = {"dataset": run.network.name, "method": run.row.name, "seed": run.seed, **run.described()}
     facts |= {"versions": versions(), "commit": commit(), "threads": threads}
@@ -113,19 +113,19 @@ def run_one(
     here = Path(__file__).parents[1]  # where the package is
     room = {**os.environ, "OMP_NUM_THREADS": str(threads)} if threads else None
     with (
-        tempfile.TemporaryFile("w+") as said,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=here, env=room) as child,
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=here, env=room) as child,
     ):
         running = set() if children is None else children
         running.add(child)
         for line in child.stdout or ():
-            told = json.loads(line)
-            measured |= told.get("result", {})
-            hear(told)
+            event = json.loads(line)
+            measured |= event.get("result", {})
+            on_progress(event)
         child.wait()
         running.discard(child)
-        said.seek(0)
-        last = said.read().strip()
+        errors.seek(0)
+        last = errors.read().strip()
     if child.returncode in STOPPED:
         raise KeyboardInterrupt
     if child.returncode == 0 and measured:
@@ -137,6 +137,6 @@ def run_one(
 def _reason(code: int, last: str) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}; perhaps there was not enough memory"
-    # Results are published; where this machine looked is nobody's business.
-    said = re.sub(r"https?://[^\s'\"]+", "…", last)
-    return said[-LAST_WORDS:] or f"ended with exit code {code}"
+    # Results are published: addresses that this machine tried to reach are left out.
+    shown = re.sub(r"https?://[^\s'\"]+", "…", last)
+    return shown[-REASON_LENGTH:] or f"ended with exit code {code}"

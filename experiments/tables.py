@@ -33,11 +33,11 @@ class Row:
 
     Args:
         name: of the line; results carry it as ``method``.
-        method: which of ``saft.methods`` it is; the same as the name if nothing else is said.
+        method: which of ``saft.methods`` it is; by default the same as the name.
         preset: which of the paper's settings it takes on networks that the paper has some for, e.g. ``lga``.
         results: another table that has this line already; it is not run again, and shown from there.
         result: its name there, if it is another.
-        whole: the row that this one is, but for the part that it leaves out.
+        whole: the complete row, of which this one leaves out a part.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Network:
-    """A network in a table, and what all rows are given on it."""
+    """A network in a table, and the settings of all rows on it."""
 
     name: str
     sample: Sample | None
@@ -83,12 +83,12 @@ class Run:
         return cls(parts["table"], Row(**parts["row"]), network, parts["seed"])
 
     def shared(self) -> dict[str, Any]:
-        """Settings for whatever runs on this network, and those of the paper's preset that the row names."""
+        """Settings of all rows on this network, and those of the paper's preset that the row names."""
         preset = presets().get(self.network.name, {}).get(self.row.preset, {}) if self.row.preset else {}
         return {**self.network.settings, **preset}
 
     def described(self) -> dict[str, Any]:
-        """All that decides its outcome but the code: a result that says the same need not be computed again."""
+        """All that decides its outcome but the code: a result with the same values need not be computed again."""
         sample = self.network.sample
         return {
             "base": self.row.method,
@@ -101,7 +101,7 @@ class Run:
 class Table:
     """
     Args:
-        place: in the report.
+        place: its position in the report.
         remark: what a reader of its figures has to know, if anything.
         published: network → line → (Macro-F1, Micro-F1) as the paper prints them, per cent; nan where it prints none,
             words like OOT (out of time) where it does.
@@ -120,7 +120,7 @@ class Table:
     remark: str = ""
 
     def runs(self) -> Iterator[Run]:
-        """Seed after seed, so that a table that is stopped early has a whole first layer."""
+        """Seed after seed, so that a table that is stopped early has all rows of the first seeds."""
         for seed in self.seeds:
             for network in self.networks:
                 for row in self.rows:
@@ -192,4 +192,4 @@ def _networks(entry: dict[str, Any], where: str) -> list[Network]:
 def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for key in entry:
         if key not in known:
-            raise InputError(f"{where} has an entry {key!r} that nobody reads.{did_you_mean(key, known)}")
+            raise InputError(f"{where} has an unknown entry {key!r}.{did_you_mean(key, known)}")

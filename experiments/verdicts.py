@@ -1,4 +1,4 @@
-"""What the scores say: who is ahead of whom and by how much, and what each part of SAFT brings."""
+"""Comparisons of scores: how far SAFT is ahead of the best rival, and what each part of SAFT brings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from experiments.measured import SCORES, Measured
 
 OURS = ("saft", "saft_lga", "saft_gau")
-ENOUGH = 3  # splits to say whether a difference is more than chance; two may differ by nothing at all
-CHANCE = 0.05  # a part helps if as much would come about less often than this without it helping
+ENOUGH = 3  # splits for a verdict; two differences may be equal by chance, and p is then zero
+CHANCE = 0.05  # a part helps if p of the one-sided test is below this
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Difference:
         return float(np.std(self.each, ddof=1)) if self.seeds > 1 else math.nan
 
     def p(self, alternative: str = "two-sided") -> float:
-        """Of a paired t-test; nan for one seed. ``greater``: that the first is ahead by chance."""
+        """Of a paired t-test; nan for one seed. ``greater`` tests whether the first is ahead."""
         from scipy.stats import ttest_1samp
 
         if self.seeds > 1 and not self.spread:  # the test divides by it
@@ -56,7 +56,7 @@ def paired(ours: dict[int, float], theirs: dict[int, float]) -> Difference:
 
 
 def against_rivals(one: Measured) -> list[list[str]]:
-    """A line per network and form of SAFT: how it stands to the best rival in each score."""
+    """A line per network and form of SAFT: its difference from the best rival in each score."""
     lines = []
     for network in one.networks:
         rivals = [row.name for row in one.table.rows if row.name not in OURS and (network, row.name) in one.cells]
@@ -77,7 +77,7 @@ def _against_best(one: Measured, network: str, ours: str, rivals: list[str], sco
 
 
 def what_parts_bring(one: Measured) -> list[list[str]]:
-    """A line per row that leaves a part out: what is lost without it on each network, and what that means."""
+    """A line per row that leaves a part out: what is lost without it on each network, and the verdict."""
     lines = []
     for row in one.table.rows:
         lost = {
@@ -95,7 +95,7 @@ def what_parts_bring(one: Measured) -> list[list[str]]:
 
 
 def _what_it_brings(lost: dict[str, list[Difference]]) -> str:
-    """By Macro-F1, which training is stopped by; looking at both scores would give chance a second try."""
+    """By Macro-F1, the score of early stopping; testing both scores would make a false positive likelier."""
     macro = {network: pair[0] for network, pair in lost.items()}
     if any(found.seeds < ENOUGH for found in macro.values()):
         return "too few splits to tell"

@@ -1,7 +1,7 @@
 """Several methods on the same splits: runs, a leaderboard, a picture of it.
 
-The comparison owns splits and scores. A method is handed a network in which the labels of test rows are hidden, and is
-asked about those rows once.
+Splits and scores are made here. A method receives a network in which the labels of test rows are hidden, and predicts
+those rows once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Run:
     seconds: float  # of fitting and predicting
     parameters: int  # trained ones
     encoder: str
-    failed: str = ""  # why
+    failed: str = ""  # error message
 
 
 def compare(
@@ -56,23 +56,23 @@ def compare(
     inductive: bool = False,
     callbacks: Callable[[str, int], Iterable[Callback]] = lambda method, seed: (),
 ) -> Iterator[Run]:
-    """Run every method on every seed's 70/10/20 split, and tell of each when it is done.
+    """Run every method on every seed's 70/10/20 split, and yield each run when it is done.
 
     Args:
-        settings: for all methods, see ``saft train --help``. What makes a method itself wins over them.
+        settings: for all methods, see ``saft train --help``. Settings that define a method take precedence.
         own: method → settings and options for it alone.
         inductive: test interactions are not in the network of training, neither their texts nor the fact that they
             took place; they join it when they are to be predicted.
-        callbacks: (method, seed) → those of its training.
+        callbacks: (method, seed) → callbacks of its training.
 
-    A method that cannot run (its weights are missing, say) is told of as failed, and the others go on.
+    A method that cannot run (its weights are missing, say) yields a failed run, and the others go on.
     """
     shared, own = dict(settings or {}), own or {}
     stray = [name for name in own if name not in methods]
     if stray:
         raise InputError(f"Settings for {', '.join(stray)}, which {'is' if len(stray) == 1 else 'are'} not compared.")
     cards = {name: find(name) for name in methods}
-    for name, card in cards.items():  # whatever is wrong with settings is said before hours of work
+    for name, card in cards.items():  # wrong settings fail here, before hours of work
         card.make(shared, own.get(name))
     failures: dict[str, Run] = {}
     for seed in seeds:
@@ -122,7 +122,7 @@ def run(
 def _views(
     network: TextualInteractionNetwork, parts: Split, inductive: bool
 ) -> tuple[TextualInteractionNetwork, TextualInteractionNetwork, np.ndarray, np.ndarray, np.ndarray]:
-    """(network to fit on, network to predict in, and in both the rows to train on, to stop by and to predict)."""
+    """(network to fit on, network to predict in, and in both the rows for training, early stopping and prediction)."""
     hidden = network.hiding(parts.test)
     if not inductive:
         return hidden, hidden, parts.train, parts.valid, parts.test
@@ -133,7 +133,7 @@ def _views(
 
 
 def _weights(encoder: str, layers: int) -> str:
-    """Which weights a row ran on, without where they are on this machine."""
+    """Name of the weights a row ran on, without their local path."""
     name = Path(encoder).name if Path(encoder).expanduser().exists() else encoder
     return f"{name}, {layers} layers" if layers else name
 

@@ -1,4 +1,4 @@
-"""What went wrong with the user's input, in words that say what to do next."""
+"""Errors and warnings about the user's input. Messages include the remedy."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """The input was used, but something in it deserves a look."""
+    """The input was used, but should be checked."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like ``name``, or None if nothing looks alike."""
+    """The known name most similar to ``name``, or None if none is similar."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     matches = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``" Did you mean 'x'?"`` or nothing, ready to be put behind a sentence."""
+    """``" Did you mean 'x'?"`` or an empty string, to append to a sentence."""
     match = nearest(name, known)
     return f" Did you mean {match!r}?" if match else ""

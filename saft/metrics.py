@@ -1,4 +1,4 @@
-"""How good predictions are, and how far their probabilities can be believed.
+"""Scores of predictions, and calibration of their probabilities.
 
 Labels and predictions are class codes from 0 to C - 1, probabilities and logits have one column per class. All scores
 are between 0 and 1, and ``nan`` when there are no rows: nothing was measured, which is not the same as a score of 0.
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-# Temperatures outside of these say "all certain" or "all alike" and nothing finer.
+# Outside of these temperatures probabilities are practically all 0 or 1, or all equal.
 TEMPERATURES = (0.05, 20.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What can be said of predictions when the truth is known."""
+    """Scores of predictions against known labels."""
 
     macro_f1: float
     micro_f1: float
@@ -58,7 +58,7 @@ def macro_f1(labels: np.ndarray, predictions: np.ndarray, n_classes: int) -> flo
     """The mean F1 of the classes that occur in ``labels``; a class that is never predicted has F1 0.
 
     A class that was predicted but does not occur is left out of the mean (its false alarms still lower the others'
-    recall). scikit-learn's default would count it as 0, and a score would drop because of a class nobody can find.
+    recall). scikit-learn's default would count it as 0, and a score would drop because of a class without rows.
     """
     return _macro(confusion_matrix(labels, predictions, n_classes))
 
@@ -104,16 +104,16 @@ def reliability(labels: np.ndarray, probabilities: np.ndarray, bins: int = 10) -
 
 
 def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    """Probabilities from logits; a temperature above 1 makes them less sure of themselves."""
+    """Probabilities from logits; a temperature above 1 moves them towards equal shares."""
     return np.exp(_log_softmax(logits, temperature))
 
 
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """The temperature under which softmax(logits / T) makes ``labels`` most likely; 1.0 when there are no rows.
 
-    Dividing by a positive number changes no prediction, only how sure it is. As in Platt's scaling, a truth that n rows
-    support counts for 1 − 1/(n + 2) only, the rest for the other classes: a handful of right predictions is no reason
-    to be certain.
+    Dividing by a positive number changes no prediction, only its confidence. As in Platt's scaling, with n rows the
+    true class has the weight 1 − 1/(n + 2) and the other classes share the rest: a handful of right predictions does
+    not justify certainty.
     """
     from scipy.optimize import minimize_scalar
 

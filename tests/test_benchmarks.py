@@ -127,7 +127,7 @@ def test_scaling_measures_every_stage(tmp_path, monkeypatch):
     saft.demo_network(300).to_frame().write_csv(tmp_path / "network.csv")
     measured = scaling.measure(tmp_path / "network.csv")
     assert all(measured[stage] > 0 for stage in scaling.STAGES)
-    assert 0 < measured["per_target"] < measured["train"] / 100
+    assert 0 < measured["per_seed_row"] < measured["train"] / 100
     assert measured["peak_mb"] >= measured["training_mb"] > 100
     monkeypatch.setattr(scaling, "PICTURE", tmp_path / "scaling.png")
     scaling._draw({300: measured, 3000: measured})

@@ -1,4 +1,4 @@
-"""Comparing methods: who sees what, what is counted, what is drawn."""
+"""Comparing methods: which labels they get, what is counted, what is drawn."""
 
 import numpy as np
 import polars as pl
@@ -17,26 +17,26 @@ def network():
 
 
 class Spy:
-    """A method that remembers what it was given and always answers the first class."""
+    """A method that records what it was given and always predicts the first class."""
 
     n_parameters_ = 7
-    seen: list = []  # noqa: RUF012
+    calls: list = []  # noqa: RUF012
 
     def __init__(self, settings, callback):
         self.settings = settings
 
     def fit(self, network, train, valid):
-        self.seen.append(("fit", network, train, valid))
+        self.calls.append(("fit", network, train, valid))
         return self
 
     def predict_proba(self, network, interactions):
-        self.seen.append(("predict", network, interactions))
+        self.calls.append(("predict", network, interactions))
         return np.tile(np.eye(network.n_classes)[0], (len(interactions), 1))
 
 
 class Missing(Spy):
     def fit(self, network, train, valid):
-        self.seen.append(("missing", network, train, valid))
+        self.calls.append(("missing", network, train, valid))
         raise saft.InputError("the weights are not here")
 
 
@@ -44,16 +44,16 @@ class Missing(Spy):
 def spied(monkeypatch):
     cards = {"spy": Method("Spy", "nobody", Spy), "missing": Method("Missing", "nobody", Missing)}
     monkeypatch.setattr(comparison, "find", cards.__getitem__)
-    monkeypatch.setattr(Spy, "seen", [])
-    return Spy.seen
+    monkeypatch.setattr(Spy, "calls", [])
+    return Spy.calls
 
 
 def test_a_method_never_gets_test_labels_and_the_other_parts_are_those_of_the_split(network, spied):
     parts = saft.split(network, seed=3)
     done = run(network, parts, "spy", {"seed": 3})
-    (_, fitted, train, valid), (_, asked, rows) = spied
+    (_, fitted, train, valid), (_, predicted, rows) = spied
     assert (fitted.labels[parts.test] == HIDDEN).all()
-    assert (asked.labels[parts.test] == HIDDEN).all()
+    assert (predicted.labels[parts.test] == HIDDEN).all()
     np.testing.assert_array_equal(fitted.labels[train], network.labels[parts.train])
     np.testing.assert_array_equal(valid, parts.valid)
     np.testing.assert_array_equal(rows[-len(parts.test) :], parts.test)
@@ -65,13 +65,13 @@ def test_a_method_never_gets_test_labels_and_the_other_parts_are_those_of_the_sp
 def test_inductive_means_that_test_interactions_are_not_in_the_network_of_training(network, spied):
     parts = saft.split(network, seed=3)
     run(network, parts, "spy", {"seed": 3}, inductive=True)
-    (_, fitted, train, valid), (_, asked, rows) = spied
+    (_, fitted, train, valid), (_, predicted, rows) = spied
     assert len(fitted) == len(network) - len(parts.test)
-    assert fitted.texts.to_list() == asked.texts[: len(fitted)].to_list()
+    assert fitted.texts.to_list() == predicted.texts[: len(fitted)].to_list()
     np.testing.assert_array_equal(fitted.labels[train], network.labels[parts.train])
     assert fitted.take(valid).texts.to_list() == network.take(parts.valid).texts.to_list()
-    assert asked.take(rows[-len(parts.test) :]).texts.to_list() == network.take(parts.test).texts.to_list()
-    assert (asked.labels[len(fitted) :] == HIDDEN).all()
+    assert predicted.take(rows[-len(parts.test) :]).texts.to_list() == network.take(parts.test).texts.to_list()
+    assert (predicted.labels[len(fitted) :] == HIDDEN).all()
 
 
 def test_a_real_method_works_inductively(network):
@@ -81,7 +81,7 @@ def test_a_real_method_works_inductively(network):
     assert done.macro_f1 > majority(network, [0])[0]
 
 
-def test_every_method_runs_on_every_seeds_split_and_a_failure_is_told_once_tried(network, spied):
+def test_every_method_runs_on_every_seeds_split_and_one_that_fails_is_tried_once(network, spied):
     runs = list(compare(network, ["spy", "missing"], seeds=[4, 5]))
     assert [(run.method, run.seed, run.failed) for run in runs] == [
         ("spy", 4, ""), ("missing", 4, "the weights are not here"),
@@ -100,7 +100,7 @@ def test_every_method_runs_on_every_seeds_split_and_a_failure_is_told_once_tried
         (["bert"], {}, {"tfidf": {"layers": 1}}, "Settings for tfidf, which is not compared"),
     ],
 )
-def test_whatever_is_wrong_is_said_before_anything_is_trained(network, methods, settings, own, message):
+def test_bad_input_is_refused_before_anything_is_trained(network, methods, settings, own, message):
     with pytest.raises(saft.InputError, match=message):
         next(compare(network, methods, settings=settings, own=own))
 
@@ -138,7 +138,7 @@ def test_the_picture_is_drawn_also_when_some_methods_failed(tmp_path):
         draw_leaderboard(leaderboard(runs), (0.2, 0.4), tmp_path / "board.doc")
 
 
-def test_where_weights_are_on_this_machine_is_not_told(network, tiny_encoder):
+def test_results_do_not_contain_the_path_of_the_weights(network, tiny_encoder):
     parts = saft.split(network, seed=0)
     done = run(network, parts, "sbert_gcn", {"encoder": tiny_encoder, "max_length": 16, "layers": 2})
     assert done.encoder == "tiny, 2 layers"

@@ -159,7 +159,7 @@ def test_the_temperature_is_the_best_of_a_fine_grid():
     assert fit_temperature(logits, labels) == pytest.approx(best, rel=0.005)
 
 
-def test_a_few_right_rows_are_no_reason_to_be_certain_and_wrong_ones_keep_the_temperature_bounded():
+def test_the_temperature_stays_bounded_where_all_of_a_few_rows_are_right_or_all_are_wrong():
     logits = np.eye(3)
     sure = softmax(logits, fit_temperature(logits, np.arange(3)))
     np.testing.assert_allclose(np.diag(sure), 1 - 1 / 5, atol=1e-4)

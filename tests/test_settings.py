@@ -1,4 +1,4 @@
-"""Settings are checked where they are made; an unknown one is answered with the nearest known one."""
+"""Settings are checked where they are made; the error for an unknown one names the nearest known one."""
 
 from dataclasses import fields
 
@@ -25,7 +25,7 @@ from saft.settings import AS_PRINTED, CENTRALITIES, DISTANCES, HELP, STRUCTURE_O
         ({"fusion": "residual", "centrality": "none", "sampling": "centrality"}, "needs the centrality embedding"),
     ],
 )
-def test_a_wrong_setting_is_an_error_that_says_what_it_may_be(values, message):
+def test_a_wrong_setting_is_refused_with_what_it_may_be(values, message):
     with pytest.raises(saft.InputError) as caught:
         Settings.of(values)
     assert message in str(caught.value)
@@ -36,7 +36,7 @@ def test_every_setting_has_a_line_of_help():
     assert all(text.endswith((".", ")")) and "\n" not in text for text in HELP.values())
 
 
-def test_the_names_are_those_that_the_other_parts_know():
+def test_the_choices_are_the_names_that_other_modules_define():
     assert set(DISTANCES) == {*structure.DISTANCES, "none"}
     assert set(CENTRALITIES) == {*structure.CENTRALITIES, "sketch", "none"}
     choices = {setting.name: setting.metadata["choices"] for setting in fields(Settings)}

@@ -33,7 +33,7 @@ def test_a_finished_write_replaces_the_old_file_and_makes_missing_folders(tmp_pa
     assert stat.S_IMODE(path.stat().st_mode) & stat.S_IRGRP
 
 
-def test_places_that_cannot_be_written_are_refused_with_a_reason(tmp_path):
+def test_paths_that_cannot_be_written_are_refused_with_a_reason(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(saft.InputError, match="Cannot write"), replacing(tmp_path / "file" / "result.csv"):
         pass

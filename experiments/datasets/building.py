@@ -31,7 +31,7 @@ from saft.data.times import parse_times
 from saft.errors import InputError, InputWarning
 
 Schema = dict[str, type[pl.DataType]]
-# JSON lines: of which type the times are, and from which to which number of stars labels go.
+# JSON lines: type of the times, lowest and highest number of stars.
 JSON_LINES: dict[str, tuple[type[pl.DataType], int, int]] = {
     "amazon": (pl.Int64, 1, 5),  # seconds
     "goodreads": (pl.String, 0, 5),  # Fri Jul 14 10:02:10 -0700 2017; 0 is a review without stars
@@ -56,7 +56,7 @@ def build(card: Card, folder: Path) -> pl.DataFrame:
 
 
 def compare(card: Card, found: Counts, path: Path) -> None:
-    """What is in the file against what the card says: an error if the card is sure of it, else a warning."""
+    """What is in the file against what the card says: an error if the card's counts are exact, else a warning."""
     if replace(found, exact=card.counts.exact) == card.counts:
         return
     if card.counts.exact:
@@ -109,7 +109,7 @@ def _read_rent_the_runway(path: Path) -> pl.DataFrame:
 
 
 def _read_json_lines(card: Card, path: Path) -> pl.DataFrame:
-    """The card's columns only, so that a file need not fit into memory with everything else that it says."""
+    """The card's columns only, so that a file need not fit into memory with all its other fields."""
     time_type, _, _ = JSON_LINES[card.layout]
     types: Schema = {"label": pl.Float64, "time": time_type}
     schema = {name: types.get(role, pl.String) for role, name in card.columns.items()}
@@ -125,11 +125,11 @@ def _read_json_lines(card: Card, path: Path) -> pl.DataFrame:
 
 
 def _broken_line(path: Path, schema: Schema, refusal: Exception) -> str:
-    """Which line polars stumbled over: it does not say, so it is shown some at a time, then one by one."""
+    """Message that names the broken line. Errors of polars do not, so lines are parsed in chunks, then one by one."""
     with path.open("rb") as file:
         zipped = file.read(2) == GZIP_MAGIC
     before = 0
-    damaged = suppress(OSError, EOFError, zlib.error)  # then the end of the message is all that can be said
+    damaged = suppress(OSError, EOFError, zlib.error)  # then no line can be named
     with damaged, gzip.open(path) if zipped else path.open("rb") as lines:
         while some := list(islice(lines, LINES_AT_ONCE)):
             if _refusal(b"".join(some), schema):
@@ -141,7 +141,7 @@ def _broken_line(path: Path, schema: Schema, refusal: Exception) -> str:
 
 
 def _refusal(lines: bytes, schema: Schema) -> str:
-    """What polars has against these lines; nothing if it reads them."""
+    """The error of polars on these lines; empty if it parses them."""
     try:
         if lines.strip():
             pl.read_ndjson(lines, schema=schema)

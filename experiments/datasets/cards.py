@@ -1,7 +1,7 @@
 """The card of a network: where it comes from, how it is made from the original files, and what has to come out.
 
-A card is a file ``NAME.toml`` beside this one. Its words are for people, and for the messages that say which files to
-put where; its figures are what :mod:`experiments.datasets.building` goes by.
+A card is a file ``NAME.toml`` beside this one. Its texts are for people, and for the messages that say which files to
+put where; its other values control :mod:`experiments.datasets.building`.
 """
 
 import tomllib
@@ -35,12 +35,12 @@ class Counts:
 
 @dataclass(frozen=True)
 class Card:
-    """What there is to know about a network.
+    """The description of a network.
 
     Args:
         title: as the paper, or the collection, calls it.
         source: whose collection it is, with a citation.
-        licence: in words; "not stated" where nobody stated one.
+        licence: in words; "not stated" where none is stated.
         layout: how the original files are to be read; ``table`` if there is nothing but the finished Parquet file.
         label_rule: what the classes are, in words.
         made: what is done to the original files, and what is not known about it, in words.
@@ -51,7 +51,7 @@ class Card:
         empty_texts: ``keep`` or ``drop`` interactions without a text.
         home: the collection's page.
         package: the release on the Python package index that brings the files, so that anyone can fetch them.
-        sha256: file → what it has to be, for files that we know.
+        sha256: file → expected checksum, for files that we know.
     """
 
     name: str

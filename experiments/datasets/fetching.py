@@ -42,7 +42,7 @@ def download(package: str, folder: Path) -> None:
     command += ["--disable-pip-version-check", "--dest", str(folder), package]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = (done.stderr.strip() or "it did not say why").splitlines()[-1]
+        reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
         raise InputError(
             f"pip could not download {package}: {reason}. Is this machine online, and is pip there "
             f"({Path(sys.executable).name} -m pip --version)?"

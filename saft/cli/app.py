@@ -1,4 +1,4 @@
-"""The command line. Each command is a typed function; heavy imports wait until a command needs them."""
+"""The command line. Each command is a typed function; heavy imports happen inside the commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the ``saft`` command."""
-    gc.set_threshold(100_000)  # imports make many objects and no garbage: looking for some took a sixth of their time
+    gc.set_threshold(100_000)  # imports create many objects and no garbage; collecting took a sixth of their time
     run_app(app)
 
 

@@ -30,18 +30,24 @@ def compare(
     data: Data,
     settings: dict[str, Any],
     columns: dict[str, Any],
-    methods: Annotated[str, typer.Option(help=f"Separated by commas, or all. Known are {', '.join(names())}.")] = USUAL,
-    seeds: Annotated[int, typer.Option(help="Splits and trainings of each method, counted from --seed.", min=1)] = 3,
+    methods: Annotated[
+        str, typer.Option(help=f"These methods are compared, separated by commas; all means {', '.join(names())}.")
+    ] = USUAL,
+    seeds: Annotated[
+        int, typer.Option(help="Each method runs on this many splits; seeds count from --seed.", min=1)
+    ] = 3,
     own: Annotated[
-        list[str], typer.Option("--set", help="A setting for one method alone, e.g. bert.layers=6; may be repeated.")
+        list[str], typer.Option("--set", help="Change one method's setting, e.g. bert.layers=6; may be repeated.")
     ] = [],  # noqa: B006 (typer copies it)
-    how: Annotated[str, typer.Option(help="Split: random, temporal, cold_users, cold_items or column.")] = "random",
+    how: Annotated[
+        str, typer.Option(help="The split is random, temporal, cold_users, cold_items or column.")
+    ] = "random",
     inductive: Annotated[
         bool, typer.Option("--inductive", help="Keep test interactions out of the network while training.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the leaderboard.")] = Path("saft-comparison"),
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags overrule it.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a comparison that is there.")] = False,
+    out: Annotated[Path, typer.Option(help="The leaderboard is written to this folder.")] = Path("saft-comparison"),
+    config: Annotated[Path | None, typer.Option(help="This TOML file holds settings; flags overrule it.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the comparison in the folder.")] = False,
 ) -> None:
     """Train several methods on the same splits of a table and show which of them is worth using."""
     shared = settings_from(config, settings)
@@ -93,7 +99,7 @@ def _run_all(
     inductive: bool,
     out: Path,
 ) -> list[Run]:
-    """All runs, written down as they come; after Ctrl-C those that are done."""
+    """All runs, each written to the file as soon as it is done; after Ctrl-C the finished ones."""
     from saft.cli.progress import ProgressBar
     from saft.comparison import as_table
     from saft.comparison import compare as compared

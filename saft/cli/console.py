@@ -1,4 +1,4 @@
-"""What people see: results on standard output, everything else on standard error."""
+"""Output of the commands: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saft.errors import InputError, InputWarning
 
 
 def busy(what: str) -> AbstractContextManager[Any]:
-    """A spinner on standard error while something takes long; nothing where nobody is watching."""
+    """A spinner on standard error while something takes long; nothing if that is not a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -20,14 +20,14 @@ def busy(what: str) -> AbstractContextManager[Any]:
 
 
 def show(what: Any) -> None:
-    """A result."""
+    """Print a result."""
     from rich.console import Console
 
     Console().print(what, soft_wrap=isinstance(what, str), highlight=False)
 
 
 def say(markup: str) -> None:
-    """A remark, so that results stay clean."""
+    """Print a remark on standard error, so that standard output holds results only."""
     from rich.console import Console
 
     Console(stderr=True).print(markup, soft_wrap=True, highlight=False)
@@ -48,7 +48,7 @@ def show_warning(message: Warning | str, category: type[Warning], *_place: Any, 
 
 
 def run_app(app: Callable[[], Any]) -> None:
-    """A command line: what is wrong with the input is said in a sentence, with exit code 2."""
+    """Run a command line; an InputError is printed as one sentence, with exit code 2."""
     warnings.showwarning = show_warning
     try:
         app()

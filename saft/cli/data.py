@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 def inspect(
     data: Data,
     columns: dict[str, Any],
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="The rows are only to be predicted.")] = False,
+    unlabelled: Annotated[
+        bool, typer.Option("--unlabelled", help="The table needs no labels; its rows are only to be predicted.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw classes, degrees and text lengths to this file.")] = None,
 ) -> None:
-    """Say what is in a table of interactions: users, items, classes, degrees, components, texts, duplicates."""
+    """Summarise a table of interactions: users, items, classes, degrees, components, texts, duplicates."""
     network = read_columns(data, columns, labelled=not unlabelled)
     roles = ", ".join(f"{role} = {name}" for role, name in network.column_names.items())
     print_summary(network, title=data[0] if len(data) == 1 else f"{len(data)} files")

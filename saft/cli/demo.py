@@ -33,15 +33,17 @@ CONTESTANTS: dict[str, dict[str, Any]] = {
 
 
 def demo(
-    size: Annotated[int, typer.Option(help="Number of interactions.")] = 2000,
+    size: Annotated[int, typer.Option(help="The network has this many interactions.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same network and the same models.")] = 0,
-    labels: Annotated[str, typer.Option(help="trust (genuine, spam, suspicious) or rating (1 to 5 stars).")] = "trust",
-    out: Annotated[Path, typer.Option(help="Folder for table, picture and model.")] = Path("saft-demo"),
-    train: Annotated[bool, typer.Option(help="Train on it: text only, structure only, and SAFT.")] = True,
-    serve: Annotated[bool, typer.Option("--serve", help="Then serve the model and its page.")] = False,
-    port: Annotated[int, typer.Option(help="Port of the page.")] = 8000,
+    labels: Annotated[
+        str, typer.Option(help="Rows are labelled by trust (genuine, spam, suspicious) or by rating (1 to 5 stars).")
+    ] = "trust",
+    out: Annotated[Path, typer.Option(help="Table, picture and model are written to this folder.")] = Path("saft-demo"),
+    train: Annotated[bool, typer.Option(help="Train on text only, on structure only, and SAFT on both.")] = True,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the best model and its page afterwards.")] = False,
+    port: Annotated[int, typer.Option(help="The server listens on this port.")] = 8000,
 ) -> None:
-    """Generate the embedded marketplace, look at it, train on it, and see what words and graph bring together."""
+    """Generate the embedded marketplace, summarise it, and train on its text, on its structure, and on both."""
     from saft.data.demo import demo_network
     from saft.writing import write_table
 
@@ -95,7 +97,7 @@ class Result:
 
 
 def contest(network: TextualInteractionNetwork, name: str, seed: int, callbacks: Iterable[Callback] = ()) -> Result:
-    """Train one of them on the 70/10/20 split that all share; the test labels are hidden until it has predicted."""
+    """Train one contestant on the 70/10/20 split that all share; the test labels are hidden until it has predicted."""
     from saft.classifier.estimator import SaftClassifier
     from saft.data.splits import split
 

@@ -21,24 +21,29 @@ if TYPE_CHECKING:
     from saft.data.splits import Split
     from saft.metrics import Scores
 
-Out = Annotated[Path, typer.Option(help="File to write; its ending decides the format.", show_default=False)]
+Out = Annotated[
+    Path, typer.Option(help="The result is written to this file; its ending decides the format.", show_default=False)
+]
 
 
 @taking("columns", COLUMNS)
 @taking("settings", SETTINGS)
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Folder for the model.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The model is written to this folder.", show_default=False)],
     settings: dict[str, Any],
     columns: dict[str, Any],
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings; flags overrule it.")] = None,
+    config: Annotated[Path | None, typer.Option(help="This TOML file holds settings; flags overrule it.")] = None,
     how: Annotated[
-        str, typer.Option(help="Split: random, temporal, cold_users, cold_items or column (default if there is one).")
+        str,
+        typer.Option(help="The split is random, temporal, cold_users, cold_items or column (default if it exists)."),
     ] = "",
-    test_share: Annotated[float, typer.Option(help="Share of the labelled rows kept for the report.")] = 0.1,
-    tune: Annotated[int, typer.Option(help="Search settings in this many trainings first.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model that is there.")] = False,
+    test_share: Annotated[float, typer.Option(help="This share of the labelled rows is kept for the report.")] = 0.1,
+    tune: Annotated[
+        int, typer.Option(help="Search for settings first, in this many trainings; 0 means no search.")
+    ] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted training in the folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the folder.")] = False,
 ) -> None:
     """Train a model on a table of interactions; write it with its report and model card to a folder."""
     chosen = settings_from(config, settings)
@@ -56,7 +61,7 @@ def train(
 
 
 def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str, out: Path) -> None:
-    """Save the model with report and card, and say how good it is on these rows."""
+    """Save the model with report and card, and print its scores on these rows."""
     from saft.classifier.evaluation import report_facts
     from saft.classifier.report import write_card, write_report
     from saft.classifier.storage import CHECKPOINT
@@ -80,7 +85,7 @@ def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, par
 
 @taking("columns", COLUMNS)
 def predict(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
-    """Predict the class of every row: the table as it came, with a prediction and a probability per class."""
+    """Predict the class of every row; write the table with a prediction and a probability per class."""
     from saft.cli.progress import ProgressBar
     from saft.writing import refuse_other_endings, write_table
 
@@ -117,7 +122,7 @@ def evaluate(
 
 @taking("columns", COLUMNS)
 def embed(model: Model, data: Data, out: Out, columns: dict[str, Any]) -> None:
-    """Write the vector of every row, words and graph together: .npy, or .parquet with the rows beside it."""
+    """Write a vector for every row, of words and graph together: to .npy, or with the rows to .parquet."""
     import numpy as np
     import polars as pl
 
@@ -161,7 +166,7 @@ def show_scores(scores: Scores, classes: list[str], title: str) -> None:
 
 
 def _refuse_to_lose(out: Path, resume: bool, overwrite: bool) -> None:
-    """Nothing that took hours is replaced by a slip of the hand."""
+    """Refuse to replace a model or an interrupted training unless --resume or --overwrite is given."""
     from saft.classifier.storage import CHECKPOINT, is_model, refuse_foreign
 
     refuse_foreign(out)

@@ -18,17 +18,23 @@ from saft.settings import TYPES, Settings
 Option = tuple[Any, Any]  # (annotation, default)
 
 _COLUMN = Annotated[
-    str | None, typer.Option(help="Name of this column, if guessing goes wrong.", rich_help_panel="Input")
+    str | None,
+    typer.Option(help="This column of the table has this name; by default it is guessed.", rich_help_panel="Input"),
 ]
 _SIDE = Annotated[
-    Path | None, typer.Option(help="A table of attributes: one row each, keyed by the id.", rich_help_panel="Input")
+    Path | None,
+    typer.Option(
+        help="Attributes of users or items are read from this table: one row each, keyed by the id.",
+        rich_help_panel="Input",
+    ),
 ]
 _ENCODING = Annotated[
-    str | None, typer.Option(help="Of text files that are not UTF-8, e.g. latin-1.", rich_help_panel="Input")
+    str | None,
+    typer.Option(help="Text files have this encoding, e.g. latin-1; by default it is UTF-8.", rich_help_panel="Input"),
 ]
-_DATA_HELP = "CSV, TSV, JSON lines or Parquet files, also .gz or .zst."
+_DATA_HELP = "Interactions are read from these CSV, TSV, JSON lines or Parquet files, also .gz or .zst."
 Data = Annotated[list[str], typer.Argument(help=_DATA_HELP, show_default=False)]
-Model = Annotated[Path, typer.Argument(help="Folder of a trained model.", show_default=False)]
+Model = Annotated[Path, typer.Argument(help="The trained model is read from this folder.", show_default=False)]
 COLUMNS: dict[str, Option] = {
     **dict.fromkeys(("user", "item", "text", "label", "time", "split"), (_COLUMN, None)),
     "user_table": (_SIDE, None),
@@ -44,7 +50,7 @@ def _settings_options() -> dict[str, Option]:
         text = setting.metadata["help"] + (f" One of {', '.join(choices)}." if choices else "")
         default = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
         option = typer.Option(help=f"{text} ({default})", show_default=False, rich_help_panel="Settings")
-        # No default here: what is not said on the command line may be said by the configuration file.
+        # No default here: the configuration file may set what the command line does not.
         options[setting.name] = (Annotated[TYPES[setting.name] | None, option], None)
     return options
 

@@ -36,24 +36,27 @@ def serve(
     model: Model,
     limits: dict[str, Any],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; by default only this machine can connect.")
+        str, typer.Option(help="The server listens on this address; by default only this machine can connect.")
     ] = LOOPBACK,
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="The server listens on this port.", min=0, max=65535)] = 8000,
     database: Annotated[
-        Path | None, typer.Option(help="File that keeps what comes in; beside the model if nothing is said.")
+        Path | None,
+        typer.Option(help="Incoming interactions are stored in this file; by default it is beside the model."),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="File with a token that clients have to send as `Authorization: Bearer …`.")
+        Path | None, typer.Option(help="Clients have to send the token in this file as `Authorization: Bearer …`.")
     ] = None,
     suspicious: Annotated[
-        str | None, typer.Option(help="The class that the queue puts first; the rarest one if nothing is said.")
+        str | None, typer.Option(help="The review queue puts this class first; by default it is the rarest one.")
     ] = None,
     onnx: Annotated[
         bool | None,
-        typer.Option("--onnx/--no-onnx", help="Answer through ONNX Runtime, about twice as fast; if it is installed."),
+        typer.Option(
+            "--onnx/--no-onnx", help="Predict with ONNX Runtime, about twice as fast; by default if it is installed."
+        ),
     ] = None,
 ) -> None:
-    """Answer over HTTP for interactions that come in, keep them, and show a page to review them on."""
+    """Serve a model over HTTP: predict interactions, store them, and review them on a page."""
     run_server(model, host, port, database, _token(token_file), suspicious, Limits(**limits), onnx)
 
 
@@ -67,7 +70,7 @@ def run_server(
     limits: Limits | None = None,
     onnx: bool | None = None,
 ) -> None:
-    """Until Ctrl-C."""
+    """Serve until Ctrl-C."""
     if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn", "prometheus_client")):
         raise InputError('Serving needs a few more packages. Install them with: pip install "saft[serve]"')
     import uvicorn

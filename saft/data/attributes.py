@@ -1,4 +1,4 @@
-"""What is known about users and items themselves: one row of attributes each."""
+"""Attributes of users and items: one row per user and one per item."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def attributes_of(
 
 def _attribute_columns(table: Table, node: str, codes: np.ndarray, count: int) -> pl.DataFrame:
     names = table.frame.columns
-    key = "code" + "_" * max(len(name) for name in names)  # longer than any of them, so none of them
+    key = "code" + "_" * max(len(name) for name in names)  # longer than every column name, so it equals none
     grouped = table.frame.with_columns(pl.Series(key, codes)).group_by(key)
     firsts = grouped.agg(pl.col(names).drop_nulls().first()).sort(key)
     counts = grouped.agg(pl.col(names).drop_nulls().n_unique())

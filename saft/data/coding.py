@@ -1,4 +1,4 @@
-"""Values → integer codes, and columns of characters → numbers where nothing is lost by it."""
+"""Values → integer codes, and columns of characters → numbers where that is lossless."""
 
 import numpy as np
 import polars as pl
@@ -6,7 +6,7 @@ import polars as pl
 
 def code(values: pl.Series) -> tuple[np.ndarray, pl.Series]:
     """(code of each entry, distinct values in order of first appearance). Null gets the code -1."""
-    # Numbers are grouped several times faster than strings, so strings go by their 64-bit hash, and are compared after.
+    # Numbers are grouped several times faster than strings, so strings are grouped by 64-bit hash, then compared.
     keys = values.hash() if values.dtype == pl.String else values
     codes, distinct = _numbered(keys, values)
     if keys is not values and not distinct.gather(pl.Series(codes)).equals(values):
@@ -30,7 +30,7 @@ def sort_codes(codes: np.ndarray, distinct: pl.Series) -> tuple[np.ndarray, pl.S
     order = distinct.arg_sort().to_numpy()
     rank = np.empty(len(order) + 1, dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    rank[-1] = -1  # what the code -1 looks up
+    rank[-1] = -1  # the code -1 stays -1
     return rank[codes], distinct.gather(pl.Series(order))
 
 

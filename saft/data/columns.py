@@ -1,7 +1,7 @@
 """Which column of a table is the user, which the item, the text, the label, the time and the split.
 
-One list of names per role, most specific first, is enough for the exports people bring: a name matches whatever its
-case, spaces, dashes and underscores. Columns that the caller names come first and are never second-guessed.
+Each role has a list of known names, most specific first, compared without case, spaces, dashes and underscores.
+Columns that the caller names take precedence.
 """
 
 import difflib
@@ -71,7 +71,7 @@ def find_columns(
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message, cut where the list would become a wall."""
+    """The first ``most`` names for a message, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 

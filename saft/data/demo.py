@@ -1,6 +1,6 @@
 """``saft.demo_network``: a generated marketplace whose labels need words *and* structure.
 
-Who is in it:
+It contains:
 
 - **shoppers** with a taste (a home community of goods, sometimes its neighbours) and a rating habit (mild or harsh);
 - **products** with a quality and a popularity, each in a community;
@@ -10,8 +10,8 @@ Who is in it:
   without such a reason they look like a taken-over account.
 
 Bombers and ring members are shoppers too, and some of what they write about their targets is honest. So the label of an
-interaction follows from both sides: the mood of a ring's review separates praise for hire from an honest word, but the
-same delighted words are genuine outside a ring; a far-away purchase is suspicious only if its words give no reason.
+interaction depends on text and graph: the mood of a ring's review separates paid praise from an honest review, but the
+same delighted words are genuine outside a ring; a far-away purchase is suspicious only if its text gives no reason.
 
 Everything is drawn with vectorised code from one seed; ten million interactions are possible.
 """
@@ -37,7 +37,7 @@ MILLISECONDS_PER_DAY = 86_400_000
 
 @dataclass
 class _Market:
-    """The actors: shoppers and products with their communities."""
+    """Shoppers and products with their communities."""
 
     home: np.ndarray  # (shoppers,) community
     activity: np.ndarray  # (shoppers,) cumulative share of purchases
@@ -111,7 +111,7 @@ def _interact(market: _Market, size: int, rng: np.random.Generator) -> _Interact
     special = rings.joined(bombs).joined(bridges)
     ordinary = _ordinary(market, size - len(special.user), rng)
     every = ordinary.joined(special)
-    order = np.argsort(every.day, kind="stable")  # the table of a marketplace is a log
+    order = np.argsort(every.day, kind="stable")  # rows are in order of time, as in a log
     return _Interactions(*(part[order] for part in _parts(every)))
 
 
@@ -123,7 +123,7 @@ def _ordinary(market: _Market, count: int, rng: np.random.Generator) -> _Interac
 
 
 def _bridges(market: _Market, count: int, rng: np.random.Generator) -> _Interactions:
-    """One-off purchases in a community on the other side of the market."""
+    """One-off purchases at least two communities away from the buyer's own."""
     user = _shoppers(market, count, rng)
     communities = len(market.first) - 1
     far = market.home[user] + rng.integers(2, max(communities - 1, 3), size=count)
@@ -167,7 +167,7 @@ def _experiences(
 
 
 def _trust(kind: np.ndarray, mood: np.ndarray, has_reason: np.ndarray) -> np.ndarray:
-    """The rule behind the labels: where an interaction stands and what it says, together."""
+    """The rule behind the labels: position in the graph and text, combined."""
     spam = ((kind == RING) & (mood >= 3)) | ((kind == BOMB) & (mood <= 1))
     suspicious = (kind == BRIDGE) & ~has_reason
     return np.select([spam, suspicious], [TRUST.index("spam"), TRUST.index("suspicious")], TRUST.index("genuine"))
@@ -183,7 +183,7 @@ def _stars(
 
 
 def _telling_phrases(trust: np.ndarray, has_reason: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Phrases that give a class away now and then; the innocent use them too, only less often."""
+    """Masks of the phrases that are frequent in one class and rarer, but not absent, in the others."""
     promotes = rng.random(len(trust)) < np.where(trust == TRUST.index("spam"), 0.40, 0.04)
     irregular = rng.random(len(trust)) < np.where(trust == TRUST.index("suspicious"), 0.45, 0.05)
     return {"reason": has_reason, "promotion": promotes, "irregularity": irregular}
@@ -199,7 +199,7 @@ def _network(
 ) -> TextualInteractionNetwork:
     active, users = np.unique(made.user, return_inverse=True)
     sold, items = np.unique(made.item, return_inverse=True)
-    # Numbers in names are dealt at random: an id must not give away what its bearer is.
+    # Numbers in ids are random: an id must not reveal anything about its user or item.
     user_ids = _names(pl.repeat("shopper", len(active), eager=True), rng)
     names = pl.Series(list(CATEGORIES)).gather(pl.Series(_category(market.community[sold])))
     times = START + (made.day * MILLISECONDS_PER_DAY).astype("timedelta64[ms]")
@@ -220,12 +220,12 @@ def _network(
 
 
 def _shoppers(market: _Market, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Shoppers by activity."""
+    """Shoppers, drawn in proportion to their activity."""
     return np.minimum(np.searchsorted(market.activity, rng.random(count)), len(market.activity) - 1)
 
 
 def _products(market: _Market, community: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A product of each given community, by popularity."""
+    """A product of each given community, drawn in proportion to popularity."""
     community = community % (len(market.first) - 1)
     weight = np.concatenate([[0.0], market.popularity])
     low, high = weight[market.first[community]], weight[market.first[community + 1]]
@@ -234,7 +234,7 @@ def _products(market: _Market, community: np.ndarray, rng: np.random.Generator) 
 
 
 def _related_products(market: _Market, groups: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """(groups, size) products that stand side by side: of one community, as far as it has enough of them."""
+    """(groups, size) consecutive products: mostly of one community, since products are sorted by it."""
     start = rng.integers(max(len(market.community) - size, 1), size=(groups, 1))
     return (start + np.arange(size)) % len(market.community)
 

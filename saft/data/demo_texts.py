@@ -1,8 +1,8 @@
-"""The words of the demo marketplace: a small grammar, composed for all interactions at once.
+"""Texts of the demo marketplace: a small grammar, composed for all interactions at once.
 
 A review is up to seven pieces: an opening, a verdict on the product, a remark on one of its parts, perhaps a reason
-for buying, perhaps phrases that give dishonest people away more often than honest ones, and a closing. Verdict, remark
-and closing follow the writer's mood (0 = furious … 4 = delighted); everything else is chit-chat that says nothing.
+for buying, perhaps phrases that dishonest people use more often than honest ones, and a closing. Verdict, remark and
+closing follow the writer's mood (0 = furious … 4 = delighted); the opening carries no information.
 """
 
 from collections.abc import Sequence
@@ -145,7 +145,7 @@ def compose(
     Args:
         things: (m,) what the product is, as an index into THINGS.
         moods: (m,) 0 to 4.
-        extras: masks ``reason``, ``promotion``, ``irregularity``: who writes a phrase of that kind.
+        extras: masks ``reason``, ``promotion``, ``irregularity``: which texts contain a phrase of that kind.
     """
     thing = pl.lit(pl.Series([name for name, _ in THINGS]).gather(pl.Series(things.astype(np.uint32))))
     subject = _pick(SUBJECTS, len(moods), rng)
@@ -158,8 +158,8 @@ def compose(
         ),
     ]
     pieces.append(pl.when(pl.Series(rng.random(len(moods)) < 0.6)).then(remark + pl.lit(".")))
-    for name, ngrams in (("reason", REASONS), ("promotion", PROMOTION), ("irregularity", IRREGULARITIES)):
-        pieces.append(pl.when(pl.Series(extras[name])).then(_pick(ngrams, len(moods), rng)))
+    for name, phrases in (("reason", REASONS), ("promotion", PROMOTION), ("irregularity", IRREGULARITIES)):
+        pieces.append(pl.when(pl.Series(extras[name])).then(_pick(phrases, len(moods), rng)))
     pieces.append(_pick_from(CLOSINGS, moods, rng))
     joined = pl.concat_str([_null_if_empty(piece) for piece in pieces], separator=" ", ignore_nulls=True)
     hasty = pl.Series(rng.random(len(moods)) < 0.15)  # some people do not bother with capitals and full stops
@@ -167,16 +167,16 @@ def compose(
     return pl.select(typed.alias("text")).to_series()
 
 
-def _pick(ngrams: Sequence[str], count: int, rng: np.random.Generator) -> pl.Expr:
-    return pl.lit(pl.Series(ngrams).gather(pl.Series(rng.integers(len(ngrams), size=count, dtype=np.uint32))))
+def _pick(phrases: Sequence[str], count: int, rng: np.random.Generator) -> pl.Expr:
+    return pl.lit(pl.Series(phrases).gather(pl.Series(rng.integers(len(phrases), size=count, dtype=np.uint32))))
 
 
 def _pick_from(pools: Sequence[Sequence[str]], which: np.ndarray, rng: np.random.Generator) -> pl.Expr:
-    """A phrase for each entry, from the pool that ``which`` names; all pools have the same size."""
+    """A phrase for each entry, from the pool with the index in ``which``; all pools have the same size."""
     size = len(pools[0])
-    ngrams = pl.Series([phrase for pool in pools for phrase in pool])
+    phrases = pl.Series([phrase for pool in pools for phrase in pool])
     places = which.astype(np.uint32) * size + rng.integers(size, size=len(which), dtype=np.uint32)
-    return pl.lit(ngrams.gather(pl.Series(places)))
+    return pl.lit(phrases.gather(pl.Series(places)))
 
 
 def _null_if_empty(piece: pl.Expr) -> pl.Expr:

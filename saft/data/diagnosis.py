@@ -1,7 +1,7 @@
-"""Why a file could not be read: slow, literal readers that find the row and the column to name in the message.
+"""Why a file could not be read: slow, strict readers that find the row and the column for the error message.
 
-They run only after the fast reader refused a file. Where the file turns out to be readable after all (a stray quotation
-mark inside an unquoted field, say), they return its rows.
+They run only after the fast reader failed on a file. Where the file turns out to be readable after all (a stray
+quotation mark inside an unquoted field, say), they return its rows.
 """
 
 import csv
@@ -36,7 +36,7 @@ def decoded(path: Path, data: bytes) -> str:
 
 
 def read_separated_slowly(path: Path, data: bytes, separator: str, refusal: Exception) -> pl.DataFrame:
-    """The rows of a CSV or TSV that polars refused, or an InputError that says where it is broken."""
+    """The rows of a CSV or TSV that polars could not read, or an InputError with the place of the defect."""
     csv.field_size_limit(2**31 - 1)
     text = data.decode("utf-8-sig", "surrogateescape")
     header, rows = [], []
@@ -70,7 +70,7 @@ def read_separated_slowly(path: Path, data: bytes, separator: str, refusal: Exce
 
 
 def read_json_lines_slowly(path: Path, data: bytes, refusal: Exception) -> pl.DataFrame:
-    """The rows of a JSON-lines file that polars refused, or an InputError that says where it is broken."""
+    """The rows of a JSON-lines file that polars could not read, or an InputError with the place of the defect."""
     rows, broken, reason = [], [], ""
     for number, line in enumerate(decoded(path, data).split("\n"), 1):
         if not line.strip():
@@ -101,7 +101,7 @@ def refuse_repeated_names(path: Path, header: list[str]) -> None:
 
 
 def _open_column(text: str, separator: str, rows: int, header: list[str]) -> str:
-    """The column in which the field stands that swallowed the rest: the last one of its row, read leniently."""
+    """The column of the unclosed field: in a lenient reading, the first field with a line break, else the last."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     record = next(itertools.islice(reader, rows + (1 if header else 0), None), [""])
     place = next((place for place, field in enumerate(record) if "\n" in field), len(record) - 1)

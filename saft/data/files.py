@@ -1,7 +1,7 @@
-"""Files and frames of any supported kind → one polars frame that remembers which row came from where.
+"""Files and frames of any supported kind → a :class:`Table`: one polars frame and the files its rows come from.
 
-Formats go by the name (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` …), compression by the first bytes. The fast path
-is polars; only when it refuses a file does :mod:`saft.data.diagnosis` read it again, slowly, to find out what to say.
+The name determines the format (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` …), the first bytes the compression. polars
+reads the file; only if it fails does :mod:`saft.data.diagnosis` read it again, slowly, for a precise error message.
 """
 
 import glob
@@ -32,7 +32,7 @@ GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True)
 class Table:
-    """A frame, the files it was read from, and whether its values have types of their own (a CSV has characters)."""
+    """A frame, the files it was read from, and whether its values have types of their own (a CSV has only strings)."""
 
     frame: pl.DataFrame
     parts: tuple[tuple[str, int], ...]  # (name, rows) in the order of the rows
@@ -47,7 +47,7 @@ class Table:
         return replace(self, frame=self.frame.drop(column for column in columns if column is not None))
 
     def select(self, columns: Sequence[str], purpose: str) -> "Table":
-        """Only these columns; an error that says what they were wanted for if one does not exist."""
+        """Only these columns; if one does not exist, the error message includes ``purpose``."""
         for name in columns:
             if name not in self.frame.columns:
                 raise InputError(
@@ -96,7 +96,7 @@ def _as_frame(source: Any) -> tuple[pl.DataFrame, str]:
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:
-    """Column by column through Python values, so that neither pandas nor pyarrow has to be installed with us."""
+    """Column by column through Python values, so that saft depends on neither pandas nor pyarrow."""
     columns = {}
     for name in frame.columns:
         column = frame[name]
@@ -157,9 +157,9 @@ def _ending(path: Path) -> str:
 
 
 def _content(path: Path, encoding: str | None) -> bytes:
-    """The file as UTF-8 bytes; zstd stays as it is, polars undoes it.
+    """The file as UTF-8 bytes; zstd stays as it is, polars decompresses it.
 
-    Bytes rather than the path: polars would read the file into memory all the same, but give the memory back later
+    Bytes rather than the path: polars would read the file into memory all the same, but release it later
     (at a million rows of CSV the peak of the whole reading is a fifth lower this way).
     """
     data = path.read_bytes()
@@ -168,7 +168,7 @@ def _content(path: Path, encoding: str | None) -> bytes:
     if data.startswith(GZIP_MAGIC):
         data = _unzipped(path, data)
     if encoding is None and data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"  # what a spreadsheet calls "Unicode text"
+        encoding = "utf-16"  # the "Unicode text" that spreadsheets export
     return data if encoding is None or data.startswith(ZSTD_MAGIC) else _recoded(path, data, encoding)
 
 
@@ -187,7 +187,7 @@ def _recoded(path: Path, data: bytes, encoding: str) -> bytes:
     try:
         return data.decode(encoding).encode()
     except LookupError as error:
-        raise InputError(f"{encoding!r} is not an encoding that Python knows; try 'latin-1' or 'cp1252'.") from error
+        raise InputError(f"{encoding!r} is not an encoding that Python supports; try 'latin-1' or 'cp1252'.") from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}, line {line}: the bytes there are not {encoding} ({error.reason}).") from error
@@ -227,7 +227,7 @@ def _read_json_lines(path: Path, data: bytes) -> pl.DataFrame:
     try:
         if data[:64].lstrip().startswith(b"["):
             return pl.read_json(data, infer_schema_length=None)
-        # The whole file decides the types: a column that first appears in the last row must not be lost.
+        # Types are inferred from the whole file: a column that first appears in the last row must not be lost.
         return pl.read_ndjson(data, infer_schema_length=None)
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         return diagnosis.read_json_lines_slowly(path, _unpacked(data), error)
@@ -252,7 +252,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _lines(data: bytes, most: int | None = None) -> pl.Series:
-    """Lines of a zstd file: Python 3.11 cannot undo zstd by itself, polars can."""
+    """Lines of a zstd file, decompressed by polars: Python 3.11 has no zstd module."""
     frame = pl.read_csv(data, has_header=False, separator="\x01", quote_char=None, n_rows=most, infer_schema=False)
     return frame.to_series()
 

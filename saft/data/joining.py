@@ -1,4 +1,4 @@
-"""Two networks → one: what a model was trained on, and the new interactions it is asked about.
+"""Two networks → one: the network of the training and the new interactions to predict.
 
 The two come from different tables, so the same user may be ``7`` in one and ``"7"`` in the other: ids and labels are
 compared as text.
@@ -16,7 +16,7 @@ from saft.data.diagnosis import SHOWN, numbered
 from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError, did_you_mean
 
-# What a joined network still has a column for; the others, times and splits among them, were in ``other_columns``.
+# Roles whose column a joined network keeps; times and splits were among ``other_columns``, which are dropped.
 ROLES = ("user", "item", "text", "label")
 
 # The same number or truth value as another program writes it: "5.0", "5.00" and "5"; pandas' "True" and Excel's "TRUE".
@@ -28,7 +28,7 @@ _TRUTH_AS_NUMBERS = {"false": "0", "true": "1"}
 def join(known: TextualInteractionNetwork, new: TextualInteractionNetwork) -> TextualInteractionNetwork:
     """The network of both: first the interactions of ``known``, as they are, then those of ``new``.
 
-    Codes of ``known`` keep their meaning. Users and items it has not seen are appended as they appear in the
+    Codes of ``known`` keep their meaning. Users and items that it lacks are appended as they appear in the
     interactions of ``new``; those that ``new`` lists without an interaction are left out. Classes and attributes are
     those of ``known``. Splits and other columns are dropped: they belong to one of the tables only.
     """
@@ -54,10 +54,9 @@ def join(known: TextualInteractionNetwork, new: TextualInteractionNetwork) -> Te
 
 
 def known_rows(known: TextualInteractionNetwork, rows: TextualInteractionNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """(row number of each in ``known``, -1 where there is none; which have none).
+    """(row number in ``known`` of each of ``rows``, -1 where there is none; mask of those without).
 
-    The same user, item and text mean the same interaction. If that occurs several times in both, the first is matched
-    with the first, the second with the second.
+    Rows with the same user, item and text are the same interaction; repeated ones are matched in order of occurrence.
     """
     nothing = np.full(len(rows), -1, dtype=np.int64)
     users = match_ids(known.user_ids, rows.user_ids)[rows.users]
@@ -71,7 +70,7 @@ def known_rows(known: TextualInteractionNetwork, rows: TextualInteractionNetwork
         return frame.with_columns(time=pl.int_range(pl.len()).over("user", "item", "text")).with_row_index("row")
 
     asked = keyed(users, items, rows.texts)
-    # Usually few are asked of many: only interactions of their users can be among them.
+    # ``rows`` are usually few: only interactions of their users are candidates.
     candidates = np.flatnonzero(np.isin(known.users, users[likely]))
     have = keyed(known.users[candidates], known.items[candidates], known.texts.gather(pl.Series(candidates)))
     found = asked.join(have, on=["user", "item", "text", "time"], how="left", maintain_order="left")["row_right"]
@@ -84,16 +83,16 @@ def match_ids(ids: pl.Series, wanted: pl.Series) -> np.ndarray:
     """The code of each wanted id, which is its place among ``ids``, compared as text; -1 where it is not among them."""
     asked = pl.DataFrame({"id": wanted.cast(pl.String)})
     places = pl.DataFrame({"id": ids.cast(pl.String)}).with_row_index("code")
-    # Usually few are wanted of many. The first place counts, should an id be listed twice.
+    # Usually few of many ids are wanted, hence the semi-join. If an id is listed twice, its first code counts.
     found = places.join(asked, on="id", how="semi").group_by("id").agg(pl.col("code").min())
     matched = asked.join(found, on="id", how="left", maintain_order="left")
     return matched["code"].cast(pl.Int32).fill_null(-1).to_numpy(writable=True)
 
 
 def match_classes(classes: pl.Series, wanted: pl.Series) -> np.ndarray:
-    """The same for label values, where 1.0 is 1, "True" is true, and true is 1 if there are just two classes 0 and 1.
+    """The code of each label value, where 1.0 is 1, "True" is true, and true is 1 if the only classes are 0 and 1.
 
-    A value that is literally among the classes is that class. A value that could be two of them is neither.
+    A value that is literally among the classes is that class. A value that could be two of them gets -1.
     """
     literally = match_ids(classes, wanted)
     plain, asked = _plain(classes), _plain(wanted)
@@ -104,7 +103,7 @@ def match_classes(classes: pl.Series, wanted: pl.Series) -> np.ndarray:
 
 
 def class_codes(classes: pl.Series, labels: Sequence[Any]) -> np.ndarray:
-    """Codes of single labels, HIDDEN for None; an error names what is not among the classes."""
+    """Codes of single labels, HIDDEN for None; an error if one is not among the classes."""
     given = pl.Series([None if label is None else str(label) for label in labels], dtype=pl.String)
     codes = np.where(given.is_null().to_numpy(), HIDDEN, match_classes(classes, given))
     for label, found in zip(labels, codes, strict=True):
@@ -119,7 +118,7 @@ def _plain(values: pl.Series) -> pl.Series:
 
 
 def _appended(ids: pl.Series, codes: np.ndarray, new_ids: pl.Series) -> tuple[np.ndarray, pl.Series]:
-    """The new interactions' codes among all ids, and all ids: the known ones, then unknown ones as they appear."""
+    """The new interactions' codes among all ids, and all ids: the known ones, then new ones in order of appearance."""
     order, distinct = code(new_ids.cast(pl.String).gather(pl.Series(codes)))
     places = match_ids(ids, distinct)
     unknown = places < 0
@@ -128,7 +127,7 @@ def _appended(ids: pl.Series, codes: np.ndarray, new_ids: pl.Series) -> tuple[np
 
 
 def _longer(ids: pl.Series, added: pl.Series) -> pl.Series:
-    """The ids and the added ones: integers stay integers if the added ones are such, else all become text."""
+    """The ids and the added ones: integers stay integers if the added ones are integers, else all become text."""
     if ids.dtype.is_integer():
         cast = added.cast(ids.dtype, strict=False)
         if (cast.cast(pl.String) == added).fill_null(False).all():  # "007" is not 7
@@ -138,7 +137,7 @@ def _longer(ids: pl.Series, added: pl.Series) -> pl.Series:
 
 def _labels(known: TextualInteractionNetwork, new: TextualInteractionNetwork) -> np.ndarray:
     """The new interactions' labels as codes of the known classes."""
-    recode = np.append(match_classes(known.classes, new.classes), HIDDEN)  # its last entry is what -1 looks up
+    recode = np.append(match_classes(known.classes, new.classes), HIDDEN)  # index -1, no label → HIDDEN
     labels = recode[np.where(new.is_labelled, new.labels, -1)].astype(np.int32)
     unknown = np.flatnonzero(labels == -1)
     if len(unknown):
@@ -188,7 +187,7 @@ def _attributes(
 
 
 def _as_type(values: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """The values as this type; null where they cannot be."""
+    """The values as this type; null where they cannot be converted."""
     try:
         return values.cast(dtype, strict=False)
     except pl.exceptions.PolarsError:  # polars has no such cast at all, e.g. from text to dates

@@ -1,8 +1,8 @@
 """TextualInteractionNetwork: one row per interaction, "this user did this with that item, in these words".
 
 Users and items are integer codes that index ``user_ids`` and ``item_ids``; labels are integer codes that index
-``classes``. The same pair may interact many times: an interaction is a row, never a pair. Networks do not change: every
-method that changes something returns a new one.
+``classes``. The same pair may interact many times: an interaction is a row, never a pair. Networks are immutable:
+methods such as ``take`` and ``hiding`` return a new one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from saft.data.summary import Summary
 
 # A label that is missing or hidden. Far outside every list of classes, so that an accidental lookup fails instead of
-# picking a class, and the index that torch's cross-entropy leaves out.
+# picking a class, and the index that torch's cross-entropy ignores.
 HIDDEN = -100
 
 
@@ -42,7 +42,7 @@ class TextualInteractionNetwork:
     user_attributes: pl.DataFrame | None = None  # one row per user
     item_attributes: pl.DataFrame | None = None  # one row per item
     other_columns: pl.DataFrame = field(default_factory=pl.DataFrame)  # m rows: the rest of the input table, untouched
-    column_names: Mapping[str, str] = field(default_factory=dict)  # role → what the input called it
+    column_names: Mapping[str, str] = field(default_factory=dict)  # role → column name in the input
     column_order: tuple[str, ...] = ()  # the input's columns from left to right
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class TextualInteractionNetwork:
         return self.take(np.flatnonzero(~self.is_labelled))
 
     def hiding(self, rows: np.ndarray) -> TextualInteractionNetwork:
-        """The same network without the labels of these interactions: neither in it nor in anything it refers to."""
+        """The same network without the labels of these interactions; the result holds no reference to them."""
         labels = self.labels.copy()
         labels[self._as_rows(rows)] = HIDDEN
         return replace(self, labels=labels)
@@ -141,7 +141,7 @@ class TextualInteractionNetwork:
         return frame.select(*ordered, pl.exclude(ordered)) if ordered else frame
 
     def summary(self) -> Summary:
-        """Counts, degrees, components, text lengths, duplicates: what one wants to know before training."""
+        """Counts, degrees, components, text lengths and duplicates."""
         from saft.data.summary import summarise
 
         return summarise(self)

@@ -14,7 +14,7 @@ from saft.writing import replacing
 if TYPE_CHECKING:
     from saft.data.network import TextualInteractionNetwork
 
-# Okabe and Ito's palette: told apart also by people who see colours differently, and in grey print.
+# Okabe and Ito's palette: distinguishable with colour blindness and in grey print.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#888888"
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -48,7 +48,7 @@ def refuse_other_pictures(path: Path) -> None:
 def _draw_classes(axes: Any, network: TextualInteractionNetwork, most: int = 12) -> None:
     counts = np.bincount(network.labels[network.is_labelled], minlength=network.n_classes)
     names = [str(name) for name in network.classes]
-    if len(names) > most:  # the largest, in their own order, and the rest in one bar
+    if len(names) > most:  # the largest, in their original order, and the rest in one bar
         kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
         rest = counts.sum() - counts[kept].sum()
         names = [names[place] for place in kept] + [f"{len(counts) - len(kept)} others"]
@@ -63,7 +63,7 @@ def _draw_classes(axes: Any, network: TextualInteractionNetwork, most: int = 12)
     axes.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=3)
     axes.set_yticks(np.arange(len(shown)), shown)
     axes.margins(x=0.15)
-    axes.set_ylim(max(len(shown), 4) - 0.5, -0.5)  # two classes should not become two walls
+    axes.set_ylim(max(len(shown), 4) - 0.5, -0.5)  # with few classes, bars stay thin
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set(title="Classes", xlabel="interactions")
 

@@ -1,4 +1,4 @@
-"""``saft.read``: a table of interactions → a TextualInteractionNetwork, or an error that says what to mend."""
+"""``saft.read``: a table of interactions → a TextualInteractionNetwork, or an error with its remedy."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.data.times import parse_times
 from saft.errors import InputError, InputWarning, did_you_mean
 
-Loader = str | Path | Sequence[str | Path] | pl.DataFrame | pl.LazyFrame | Sequence[dict[str, Any]] | Any
+Source = str | Path | Sequence[str | Path] | pl.DataFrame | pl.LazyFrame | Sequence[dict[str, Any]] | Any
 
 
 class Columns(TypedDict, total=False):
-    """What the columns are called, where guessing would go wrong."""
+    """Names of columns, where guessing would go wrong."""
 
     user: str
     item: str
@@ -33,18 +33,18 @@ class Columns(TypedDict, total=False):
 
 
 def read(
-    source: Loader,
+    source: Source,
     *,
     labelled: bool = True,
-    user_table: Loader | None = None,
-    item_table: Loader | None = None,
+    user_table: Source | None = None,
+    item_table: Source | None = None,
     encoding: str | None = None,
     **columns: Unpack[Columns],
 ) -> TextualInteractionNetwork:
     """Read interactions from a file, a glob or list of files, a polars or pandas frame, or a list of dicts.
 
     Files are CSV, TSV, JSON lines, Parquet or Edgeformers' ``text\\$\\$user\\$\\$item\\$\\$label`` lines, also
-    compressed with gzip or zstd. An empty or missing label means "predict this one". Rows keep their order and number.
+    compressed with gzip or zstd. A row without a label is one to predict. Rows keep their order and number.
 
     Args:
         source: where the interactions are.
@@ -83,7 +83,7 @@ def read(
     )
 
 
-def _side(source: Loader | None, encoding: str | None) -> Table | None:
+def _side(source: Source | None, encoding: str | None) -> Table | None:
     return None if source is None else load(source, encoding)
 
 
@@ -102,7 +102,7 @@ def _checked(columns: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, list
 
 
 def _ids(table: Table, column: str) -> tuple[np.ndarray, pl.Series]:
-    """Codes and distinct ids; every interaction needs one."""
+    """Codes and distinct ids; an error where one is empty."""
     values = _id_values(table.frame[column], table.name, column)
     codes, distinct = code(values)
     missing = codes < 0
@@ -122,7 +122,7 @@ def _id_values(values: pl.Series, where: str, column: str) -> pl.Series:
         return values
     if isinstance(values.dtype, pl.Categorical | pl.Enum | pl.Null):
         return values.cast(pl.String)
-    if values.dtype.is_float():  # how pandas keeps integers beside a missing value
+    if values.dtype.is_float():  # how pandas stores integers beside a missing value
         whole = values.fill_nan(None)
         if (whole.drop_nulls() % 1 == 0).all():
             return whole.cast(pl.Int64)
@@ -139,7 +139,7 @@ def _texts(table: Table, column: str) -> pl.Series:
         file, rows = table.locate(empty)
         warnings.warn(
             f"{file}: column {column!r} has no text in {rows} of {len(texts):,}. They are kept: the graph around "
-            "them still says something.",
+            "them is still informative.",
             InputWarning,
             stacklevel=3,
         )

@@ -36,9 +36,9 @@ def split(
     """Split the labelled interactions into train, validation and test rows.
 
     Args:
-        how: ``random`` (every class in the same proportions), ``temporal`` (the past predicts the future),
+        how: ``random`` (every class in the same proportions), ``temporal`` (train is earlier than test),
             ``cold_users`` or ``cold_items`` (validation and test users, or items, never occur in training), or
-            ``column`` (as the network's split column says).
+            ``column`` (the network's split column).
         fractions: of train, validation and test; ``column`` does not use them.
     """
     if how not in SPLITTERS:
@@ -64,7 +64,7 @@ def _random(
     place = np.empty(len(rows), dtype=np.int64)  # of each row among the shuffled rows of its class
     place[order] = np.arange(len(rows)) - starts[labels[order]]
     size = counts[labels]
-    # A class always has a row to learn from, however small it is.
+    # Every class has at least one training row, however small it is.
     train_end = np.maximum(np.rint(size * fractions[0]), 1)
     valid_end = np.maximum(np.rint(size * (fractions[0] + fractions[1])), train_end)
     return (place >= train_end).astype(int) + (place >= valid_end)
@@ -92,7 +92,7 @@ def _temporal(
 def _cold(
     side: str, network: TextualInteractionNetwork, rows: np.ndarray, fractions: tuple[float, float, float], seed: int
 ) -> np.ndarray:
-    """Deal whole users (or items) to the parts in random order until each has its share of interactions."""
+    """Assign whole users (or items) to the parts in random order until each has its share of interactions."""
     codes = getattr(network, side)[rows]
     distinct, node, counts = np.unique(codes, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(distinct))
@@ -107,7 +107,7 @@ def _cold(
 def _column(
     network: TextualInteractionNetwork, rows: np.ndarray, fractions: tuple[float, float, float], seed: int
 ) -> np.ndarray:
-    """As the split column says. Without validation rows, every eighth training row is taken, class by class."""
+    """From the split column. Without validation rows, every eighth training row is taken, class by class."""
     if network.splits is None:
         raise InputError("This network has no split column: read it with split='the column's name'.")
     values = network.splits.gather(pl.Series(rows)).cast(pl.String).str.strip_chars().str.to_lowercase()

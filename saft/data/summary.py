@@ -1,4 +1,4 @@
-"""What one wants to know of a network before training on it."""
+"""Summary figures of a network: counts, degrees, components, text lengths, duplicates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread:
-    """Of a count per user, item or text."""
+    """Mean, median and maximum of a count per user, item or text."""
 
     mean: float
     median: float
@@ -26,7 +26,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of a network. ``str(summary)`` is a table for people."""
+    """The figures of a network. ``str(summary)`` is a readable table."""
 
     interactions: int
     users: int
@@ -38,8 +38,8 @@ class Summary:
     components: int
     words: Spread
     empty_texts: int
-    repeated_pairs: int  # interactions whose user and item had met in an earlier row
-    repeated_texts: int  # interactions whose (non-empty) text had stood in an earlier row
+    repeated_pairs: int  # interactions whose user and item occur together in an earlier row
+    repeated_texts: int  # interactions whose (non-empty) text occurs in an earlier row
     first_time: str | None
     last_time: str | None
 
@@ -109,7 +109,7 @@ def spread(counts: np.ndarray) -> Spread:
 
 
 def word_counts(texts: pl.Series) -> np.ndarray:
-    """Words of each text, where a word is what stands between white space."""
+    """Number of words of each text, separated by white space."""
     return texts.str.count_matches(r"\S+").to_numpy()
 
 

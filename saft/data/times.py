@@ -10,15 +10,15 @@ TEXT_FORMATS = (
     "%m/%d/%Y",
     "%B %d, %Y",
 )
-# A number is a Unix time; its size tells the unit. 10¹¹ seconds is the year 5138, 10¹¹ milliseconds is 1973.
-# (below this size, a unit is so many milliseconds, or so many units are a millisecond)
+# A number is a Unix time; its size determines the unit. 10¹¹ seconds is the year 5138, 10¹¹ milliseconds is 1973.
+# (upper bound of the size, factor and divisor that convert to milliseconds)
 UNITS = ((1e11, 1000, 1), (1e14, 1, 1), (1e17, 1, 1000), (np.inf, 1, 1_000_000))
 
-SAMPLE = 100  # values that decide how the rest is read
+SAMPLE = 100  # values from which the format is inferred
 
 
 def parse_times(values: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """(times as datetime64[ms] in UTC with NaT where there is none, rows that have a time nobody can read)."""
+    """(times as datetime64[ms] in UTC with NaT where there is none, rows whose value cannot be parsed)."""
     if values.dtype == pl.String:
         values = _numbers_if_all_are(values)
     if values.dtype.is_float():
@@ -56,7 +56,7 @@ def _from_numbers(values: pl.Series) -> pl.Series:
 
 
 def _from_text(values: pl.Series) -> pl.Series:
-    """By the format that reads most of a sample; what it cannot read is reported, not guessed."""
+    """By the format that parses most of a sample; other values become null and are reported, not guessed."""
     sample = values.drop_nulls().head(SAMPLE)
     best = max(TEXT_FORMATS, key=lambda text_format: _with_format(sample, text_format).count())
     return _with_format(values, best)

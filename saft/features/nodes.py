@@ -20,7 +20,7 @@ MOST_VALUES = 32
 
 
 def gaussian_vectors(ids: pl.Series, dim: int, seed: int) -> np.ndarray:
-    """(ids, dim) standard normal numbers that depend on nothing but the seed and each id's text."""
+    """(ids, dim) standard normal numbers that depend only on the seed and each id's text."""
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in ids.cast(pl.String)]
     start = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)

@@ -1,6 +1,6 @@
 """Multinomial logistic regression on rows of numbers, sparse or dense.
 
-    mean of −log p(answer) + ‖weights − start‖² / (2 C n),   p = softmax(row · weights + offset)
+    mean of −log p(target) + ‖weights − start‖² / (2 C n),   p = softmax(row · weights + offset)
 
 (Scikit-learn's has the same objective for a start of zero, but importing it takes as long as fitting.)
 """
@@ -21,11 +21,11 @@ def regress(
 
     Args:
         rows: (rows, columns), sparse or dense.
-        turned: the same transposed, and stored so: sparse products with it would turn it in every step.
-        answers: (rows,) the class of each.
-        start: (columns + 1, classes) where the solver starts, and what weights are pulled to.
-        strength: C, how little they are pulled.
-        steps: of the solver, at most.
+        turned: the transpose, stored as such, so that a sparse matrix is not transposed in every step.
+        targets: (rows,) the class of each.
+        start: (columns + 1, classes) initial values; weights (not offsets) are penalised for their distance to them.
+        strength: C; larger is less regularised.
+        steps: maximum number of solver iterations.
     """
     number, n_classes = len(targets), start.shape[1]
 
@@ -42,7 +42,7 @@ def regress(
         loss = -logs[np.arange(number), targets].mean() + (moved * pulled).sum() / 2
         return float(loss), gradient.ravel().astype(np.float64)
 
-    # Vectors this short gain nothing from a BLAS of several threads, and lose much where these wait for each other.
+    # Vectors this short gain nothing from a multithreaded BLAS, and lose much where its threads wait for each other.
     with threadpool_limits(1, "blas"):
         found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     return found.x.reshape(-1, n_classes).astype(np.float32)

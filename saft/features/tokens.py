@@ -1,4 +1,4 @@
-"""Texts as tokens: tokenised once, kept in two flat arrays, padded only to the longest text of what is asked for."""
+"""Texts as tokens: tokenised once, kept in two flat arrays, padded only to the longest of the requested texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tokens:
 
     flat: np.ndarray  # int32
     starts: np.ndarray  # (texts + 1,) int64
-    padding: int  # the id that stands where a text has no token
+    padding: int  # the id used where a text has no token
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -39,14 +39,14 @@ class Tokens:
         return tokens, there.astype(np.int64)
 
     def positions(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where their tokens stand in ``flat``, one after the other, and in a padded matrix (texts, longest)."""
+        """Positions of their tokens in ``flat``, and a (texts, longest) mask of where these go in a padded matrix."""
         lengths = self.starts[texts + 1] - self.starts[texts]
         columns = np.arange(lengths.max(initial=0))[None]
         there = columns < lengths[:, None]
         return (self.starts[texts][:, None] + columns)[there], there
 
     def with_text(self, texts: np.ndarray, tokens: np.ndarray) -> Tokens:
-        """The same with these texts replaced by one and the same."""
+        """A copy in which each of these texts consists of the given tokens."""
         pieces = np.split(self.flat, self.starts[1:-1])
         for text in texts.tolist():
             pieces[text] = tokens
@@ -54,7 +54,7 @@ class Tokens:
         return Tokens(np.concatenate(pieces), starts, self.padding)
 
     def followed_by(self, more: Tokens) -> Tokens:
-        """These texts, then those."""
+        """These texts, then those of ``more``."""
         return Tokens(
             np.concatenate([self.flat, more.flat]),
             np.concatenate([self.starts, more.starts[1:] + self.starts[-1]]),
@@ -63,7 +63,7 @@ class Tokens:
 
 
 def cut_by_length(rows: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
-    """Rows, longest text first, in chunks that end where going on would mean mostly padding."""
+    """Rows, longest text first, in chunks that end where the texts get much shorter, to save padding."""
     starts = [0]
     for place, length in enumerate(lengths.tolist()):
         if length < NARROWER * lengths[starts[-1]] and place - starts[-1] >= SMALLEST_CHUNK:

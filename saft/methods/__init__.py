@@ -1,7 +1,7 @@
 """SAFT and its rivals under one protocol: one file per method, named like it; what several share starts with ``_``.
 
 A file holds the method and its card, ``METHOD``. Commands, tables and the tests that every method has to pass find it
-by its being here.
+by its file name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The card of a method, and what every method can do."""
+"""The card of a method, and the interface of all methods."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class InteractionClassifier(Protocol):
     """Learns from some interactions of a network and predicts others.
 
-    The network is handed over whole: texts and topology of all interactions are visible, labels of ``train`` and
-    ``valid`` only are looked at, the latter for nothing but choosing when to stop. ``predict_proba`` takes the network
-    of ``fit`` or one that begins with it; rows behind it are new interactions.
+    The network is handed over whole: texts and topology of all interactions are visible, only labels of
+    ``train`` and ``valid`` are used, the latter for nothing but model selection, such as when to stop.
+    ``predict_proba`` takes the network of ``fit`` or one that begins with it; rows after it are new interactions.
 
     Attributes:
         n_parameters_: trained numbers, once fitted.
@@ -35,15 +35,15 @@ class InteractionClassifier(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """What there is to know about a method, and how to make it.
+    """Title, source and settings of a method, and how to make it.
 
     Args:
         title: as a row of a table.
         paper: where it comes from.
-        build: (settings, watcher, **options) → the method, unfitted.
-        settings: what makes it this method; they win over settings that are meant for all methods.
+        build: (settings, callbacks, **options) → the method, unfitted.
+        settings: those that define it; they take precedence over settings for all methods.
         options: choices of its own, the default first.
-        reads_with_encoder: whether ``encoder`` means anything to it.
+        reads_with_encoder: whether it uses the setting ``encoder``.
     """
 
     title: str

@@ -25,7 +25,7 @@ from saft.settings import Settings
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch of rows, and nothing about them but what the loss compares with."""
+    """A batch: seed rows, and the targets that the loss compares with. The features are in the model."""
 
     seed_rows: Tensor
     targets: Tensor
@@ -42,7 +42,7 @@ class Deal:
 
 
 class RowLoader:
-    """Deals rows to batches; the model has the features. Without a batch size all rows are one batch."""
+    """Deals rows to batches; the features are in the model. Without a batch size all rows are one batch."""
 
     cache: NeighbourCache | None = None
 
@@ -84,7 +84,7 @@ class Logits:
 
 
 class OverFeatures(nn.Module):
-    """A net with the features and the graph it is asked about. Only the net has parameters."""
+    """A net with the features and the graph that it is applied to. Only the net has parameters."""
 
     def __init__(self, net: nn.Module, features: Tensor, graph: LineGraph) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class OverFeatures(nn.Module):
 
 
 class FeatureMethod(ABC):
-    """Features of every interaction, then a net ``(features, graph, targets) → logits`` trained on them.
+    """Features of every interaction, then a net ``(features, graph, seed_rows) → logits`` trained on them.
 
     ``training`` are the settings of this second step. They are the method's own: a full-batch net takes hundreds of
     steps where an encoder takes a few epochs.
@@ -109,7 +109,7 @@ class FeatureMethod(ABC):
         self.callbacks = CallbackList(callbacks)
 
     def learn(self, network: TextualInteractionNetwork, train: np.ndarray) -> None:  # noqa: B027 (most need nothing)
-        """What the features need to know before any are made. Labels of rows other than ``train`` are hidden."""
+        """Fit what ``features`` depends on; called once, before it. Labels of rows other than ``train`` are hidden."""
 
     @abstractmethod
     def features(self, network: TextualInteractionNetwork) -> Tensor | np.ndarray:

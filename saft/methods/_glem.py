@@ -1,4 +1,4 @@
-"""GLEM: a language model and a graph network teach each other.
+"""GLEM: a language model and a graph network, each trained on the other's predictions.
 
 Zhao, Qu, Li, Yan, Liu, Li, Xie and Tang: Learning on Large-scale Text-attributed Graphs via Variational Inference. ICLR
 2023.
@@ -8,9 +8,9 @@ Zhao, Qu, Li, Yan, Liu, Li, Xie and Tang: Learning on Large-scale Text-attribute
     M.  GNN on the LM's new vectors:  loss = (1 − b) CE(labels) + b CE(softmax(LM logits / τ)),           b = 0.3
 
 τ = 0.2; the most confident 80 % of the pseudo-labels are used, at most as many as there are labels. One round of E and
-M. Of each branch the version that is best on the validation rows is kept, from before or after the round. Differs from
-the release: its graph network is shown the labels of training nodes as an input, each node its own among them; here no
-label is an input.
+M. Both branches are kept as they were before or after the round, whichever is better on the validation rows for the
+branch that predicts. Differs from the release: there labels of training nodes are an input of the graph network, each
+node's own among them; here no label is an input.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LM_TRUST, GNN_TRUST, TEMPERATURE, KEPT = 0.5, 0.3, 0.2, 0.8
 
 @dataclass
 class Pair:
-    """Both branches after a step, and how good each is on the validation rows."""
+    """Both branches before or after the round, and the score of each on the validation rows."""
 
     language: dict[str, Tensor]
     language_score: float
@@ -66,8 +66,8 @@ class Glem:
         chosen = self.assembly.model if self.branch == "language" else self.pair_.gnn
         self.n_parameters_ = count_parameters(chosen)
         if self.branch == "gnn":
-            self.n_parameters_ += count_parameters(self.assembly.model)  # which made its vectors
-        del self.scored, self.visible  # what was learnt is in the two branches
+            self.n_parameters_ += count_parameters(self.assembly.model)  # it computes the graph network's vectors
+        del self.scored, self.visible  # needed for training only
         return self
 
     def predict_proba(self, network: TextualInteractionNetwork, interactions: np.ndarray) -> np.ndarray:
@@ -95,9 +95,9 @@ class Glem:
         yield Pair(self._weights(), language_score, gnn, gnn_score)
 
     def _mixed(self, gold: np.ndarray, logits: np.ndarray, trust: float) -> tuple[np.ndarray, np.ndarray]:
-        """(rows to learn from, their soft answers).
+        """(rows to train on, (interactions, classes) soft targets).
 
-        Answers are scaled so that the mean loss over all rows is (1 − trust) times the labelled rows' mean plus trust
+        Targets are scaled so that the mean loss over all rows is (1 − trust) times the labelled rows' mean plus trust
         times that of the others.
         """
         confident = pseudo_labelled(softmax(logits, TEMPERATURE), self.train)

@@ -1,8 +1,8 @@
 """The line graph of interactions, never built: two interactions are neighbours if they share a user or an item.
 
-With E_u and E_i saying which user and which item each interaction belongs to, E_u E_uᵀ x is a sum over each user's
-interactions, handed back to them: a scatter and a gather. Every operator below is two of each, linear in interactions.
-Parallel interactions (the same user and item) share both and count twice.
+With E_u (interactions × users) and E_i (interactions × items) the incidence matrices, E_u E_uᵀ x is a sum over each
+user's interactions, copied to each of them: a scatter and a gather. Every operator below is two of each, linear in
+interactions. Parallel interactions (the same user and item) share both and count twice.
 """
 
 from __future__ import annotations

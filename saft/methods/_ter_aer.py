@@ -1,4 +1,4 @@
-"""TER+AER: where an interaction is in the graph, and what is said around it; a perceptron on both.
+"""TER+AER: the position of an interaction in the graph, and the texts around it; a perceptron on both.
 
 Wang, Yang, Huang and Xiao: Efficient and Effective Edge-wise Graph Representation Learning. KDD 2023.
 

@@ -1,8 +1,8 @@
 """Frozen vectors of texts, computed once and kept: all methods that do not train the encoder share one cache.
 
 Kept in half precision in the folder that the environment variable SAFT_CACHE names (``~/.cache/saft`` without it),
-under a name that is a hash of the tokens, the encoder's weights and how they are pooled: another text, another encoder
-or another cut is another file. Deleting the folder loses nothing but time.
+under a name that is a hash of the tokens, the encoder's weights and how they are pooled: a change of text,
+encoder or cut leads to another file. Deleting the folder loses nothing but time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def text_vectors(
 
 
 def frozen_encoder(name: str, layers: int) -> nn.Module:
-    """(tokens, mask) → states of the last layer used. Any transformer will do: its insides are not needed."""
+    """(tokens, mask) → states of the last layer used. Any transformer will do: only its output is needed."""
     from transformers import AutoModel
     from transformers.utils import logging
 
@@ -67,7 +67,7 @@ def frozen_encoder(name: str, layers: int) -> nn.Module:
 
 
 class _Whole(nn.Module):
-    """A transformer that is only called, e.g. a causal one."""
+    """A transformer of any other family, e.g. a causal one, of which only the output is used."""
 
     def __init__(self, model: Any, layers: int) -> None:
         super().__init__()

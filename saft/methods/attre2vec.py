@@ -1,4 +1,4 @@
-"""AttrE2vec: an interaction and the walks around both of its ends, encoded without looking at labels.
+"""AttrE2vec: an interaction and the walks around both of its ends, encoded without labels.
 
 Bielak, Kajdanowicz and Chawla: AttrE2vec: Unsupervised attributed edge representation learning. Information Sciences
 592, 2022.
@@ -53,11 +53,11 @@ class WalkGraph:
             all_neighbours(self.nodes[0], network.n_users),
             all_neighbours(self.nodes[1], network.n_items),
         )
-        # Where each interaction stands among those of its user, and of its item.
+        # Index of each interaction among those of its user, and of its item.
         self.places = tuple(_places(lists, nodes) for lists, nodes in zip(self.of, self.nodes, strict=True))
 
     def walks(self, seed_rows: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
-        """(targets, WALKS, LENGTH) interactions, from the user (side 0) or the item (1) of each; −1 past a dead end."""
+        """(seeds, WALKS, LENGTH) interactions, from the user (side 0) or the item (1) of each; −1 past a dead end."""
         avoided = np.repeat(seed_rows, WALKS)
         node = self.nodes[side][avoided]
         steps = np.full((len(avoided), LENGTH), -1, dtype=np.int32)
@@ -87,7 +87,7 @@ def _places(lists: Neighbours, nodes: np.ndarray) -> np.ndarray:
 
 
 def summarised(vectors: np.ndarray, walks: np.ndarray, aggregator: str) -> np.ndarray:
-    """(targets, d) S: the mean over walks of what the aggregator makes of the vectors along each."""
+    """(seeds, d) S: the mean over walks of the aggregated vectors along each."""
     weights = np.exp(-np.arange(LENGTH)) / LENGTH if aggregator == "exponential" else np.full(LENGTH, 1 / LENGTH)
     padded = np.vstack([vectors, np.zeros((1, vectors.shape[1]), vectors.dtype)])  # −1 is the last row
     return sum(weights[place] * padded[walks[:, :, place]].mean(axis=1) for place in range(LENGTH)).astype(np.float32)
@@ -98,13 +98,13 @@ class Coded:
     own: Tensor  # (batch, 64)
     positives: Tensor  # (batch, 5, 64)
     negatives: Tensor  # (batch, 10, 64)
-    strange: Tensor  # (batch, 10) which of the negatives are on none of its walks, as they should be
+    strange: Tensor  # (batch, 10) which negatives are neither itself nor in its pool; the loss leaves out the others
     decoded: Tensor  # (batch, d)
     vectors: Tensor  # (batch, d)
 
 
 class EdgeEncoder(nn.Module):
-    """z of interactions, from (interactions, 3, d): own vector, S_u, S_i. ``pool``: interactions on their walks."""
+    """z of interactions, from (interactions, 3, d): own vector, S_u, S_i. ``pool``: some of those on their walks."""
 
     def __init__(self, parts: Tensor, pool: Tensor) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class EdgeEncoder(nn.Module):
         rows = batch.seed_rows
         walked = self.pool[rows]
         positives = torch.gather(walked, 1, torch.randint(walked.shape[1], (len(rows), POSITIVES)))
-        # Negatives of the whole batch come from as many drawn interactions as it has: each is coded once.
+        # Negatives of the whole batch come from as many drawn interactions as it has rows: each is coded once.
         drawn = torch.randint(len(self.parts), (len(rows),))
         picks = torch.randint(len(rows), (len(rows), NEGATIVES))
         strange = (drawn[picks][:, :, None] != walked[:, None]).all(dim=2) & (drawn[picks] != rows[:, None])
@@ -149,7 +149,7 @@ class EdgeEncoder(nn.Module):
 
 
 def unsupervised_loss(output: Coded, batch: Rows) -> Tensor:
-    """½ cosine embedding loss (margin 0) + ½ squared error of what is decoded."""
+    """½ cosine embedding loss (margin 0) + ½ squared error of the decoded vectors."""
     near = 1 - functional.cosine_similarity(output.own[:, None], output.positives, dim=2)
     far = functional.cosine_similarity(output.own[:, None], output.negatives, dim=2).clamp(min=0)
     pairs = near.numel() + output.strange.sum()
@@ -199,7 +199,7 @@ class AttrE2vec:
             for side in (0, 1):
                 walks = graph.walks(rows, side, rng)
                 parts[rows, 1 + side] = summarised(vectors, walks, self.walk)
-                # One interaction of each walk; where a walk went nowhere, the interaction itself.
+                # A random step of each walk; where the walk ended before it, the interaction itself.
                 met = np.take_along_axis(walks, rng.integers(LENGTH, size=(*walks.shape[:2], 1)), axis=2)[:, :, 0]
                 pool[rows, side * WALKS : (side + 1) * WALKS] = np.where(met >= 0, met, rows[:, None])
             self.callbacks.on_message(f"Walking: {rows[-1] + 1:,} of {len(network):,}")

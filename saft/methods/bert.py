@@ -5,7 +5,7 @@ NAACL 2019.
 
     logits = Linear(x),   x: mean over the tokens of the last layer
 
-Differs from the original: the encoder is the one that all methods are given, and x is the mean instead of [CLS], which
+Differs from the original: the encoder is the one that all methods share, and x is the mean instead of [CLS], which
 suits that encoder better (``pooling=first`` takes [CLS]).
 """
 

@@ -1,4 +1,4 @@
-"""BERT+GraphSAGE: the encoder reads an interaction and sampled neighbours; a GraphSAGE layer joins what it read.
+"""BERT+GraphSAGE: the encoder reads an interaction and sampled neighbours; a GraphSAGE layer joins their vectors.
 
 Hamilton, Ying and Leskovec: Inductive Representation Learning on Large Graphs. NeurIPS 2017; as a cascade behind a text
 encoder in the releases of GraphFormers and Heterformer.
@@ -8,9 +8,9 @@ encoder in the releases of GraphFormers and Heterformer.
     h_e = ReLU(W [c_e; a_e]);   logits = Linear(h_e)
 
 Neighbours share the user or the item, five of each side, sampled anew in every epoch. ``mode=joint`` (default) trains
-the encoder too. Neighbours are not read again for each target: what they said when they were last read is remembered
-(``remember=false`` reads them, at several times the cost). ``mode=frozen`` is GraphSAGE proper on cached vectors: two
-layers of mean aggregation over *all* neighbours, each l2-normalised:
+the encoder too. Neighbours are not encoded again for each seed row: their c comes from the neighbour cache
+(``cache_neighbours=false`` encodes them, at several times the cost). ``mode=frozen`` is GraphSAGE proper on frozen
+vectors: two layers of mean aggregation over *all* neighbours, each l2-normalised:
 
     h ← ReLU(W [h; mean of neighbours' h]) / ‖·‖
 """
@@ -38,9 +38,9 @@ HIDDEN_UNITS = 128
 
 
 def masked_max(values: Tensor, mask: Tensor) -> Tensor:
-    """(targets, width) the largest of those values (·, width) that the mask (targets, ·) names; 0 where it names none.
+    """(seeds, width) the maximum of the values (·, width) that the mask (seeds, ·) selects; 0 where it selects none.
 
-    Values are not negative, so a value that is not named may count as 0.
+    Values are not negative, so one that is not selected may count as 0.
     """
     return (values[None] * mask[:, :, None]).amax(dim=1)
 

@@ -1,11 +1,11 @@
-"""BERT+LABELS: the text, and how the interaction's user and item were labelled elsewhere. A rival of our own.
+"""BERT+LABELS: the text, and the known labels of the user's and the item's other interactions. A rival of our own.
 
     logits = Linear([mean of the last layer's tokens; h_u; h_i])
 
 h_u and h_i are histograms of the known labels of the user's and of the item's other interactions: per class the log of
 its share against the share overall, and the log of how many there are. Only labels of training rows count, never an
 interaction's own; in training a fifth of the rows is predicted at a time with all of their labels hidden, so that
-training looks like prediction. The head starts from the best answer that the histograms give alone. No messages, no
+training looks like prediction. The head starts from the best prediction from the histograms alone. No messages, no
 structure: what a method with a graph has to beat.
 """
 

@@ -6,8 +6,8 @@ The paper's own baseline.
     logits = Linear(mean over the text's tokens of the last layer)
 
 The node tokens enter below the first layer and pass through all of them like words; nothing is put in again above (that
-is the difference to Edgeformers). They have no place in the text, and every token sees them. Users and items that
-training never saw share a vector that training prepares for them. ``pooling=first`` takes [CLS] instead of the mean.
+is the difference to Edgeformers). They have no position, and every token attends to them. Users and items that the
+network of training lacks share one vector, trained by ``node_dropout``. ``pooling=first`` takes [CLS], not the mean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from saft.settings import TEXT_ONLY, Settings
 
 
 class NodePair(nn.Module):
-    """(read, 2, width) the tokens of each interaction's user and item: one table each, one map for both."""
+    """(encoded, 2, width) the tokens of each interaction's user and item: one table each, one map for both."""
 
     def __init__(self, width: int, settings: Settings, sizes: Sizes) -> None:
         super().__init__()

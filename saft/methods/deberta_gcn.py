@@ -6,8 +6,8 @@ Sharing. ICLR 2023; Kipf and Welling, ICLR 2017.
     x_e = mean over the tokens of the last layer;   two layers of graph convolution (``_gcn.py``)
 
 The weights are those of ``encoder``, by default version 3 of the base size from the model hub; give a folder where
-there is no network. Whatever is named is used: a row of a table says which weights it ran on. ``pooling=first`` takes
-[CLS], as the paper's row may have done; nothing in DeBERTa's training makes that token stand for the text.
+the hub cannot be reached. Whatever is named is used: a row of a table names its weights. ``pooling=first`` takes
+[CLS], as the paper's row may have done; nothing in DeBERTa's training makes that token represent the text.
 """
 
 from __future__ import annotations

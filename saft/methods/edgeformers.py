@@ -1,4 +1,4 @@
-"""Edgeformers (Edgeformer-E): the text looks at its user and its item in every layer above the first.
+"""Edgeformers (Edgeformer-E): the text attends to its user and its item in every layer above the first.
 
 Jin, Zhang, Meng and Han: Edgeformers: Graph-Empowered Transformers for Representation Learning on Textual-Edge
 Networks. ICLR 2023.
@@ -7,8 +7,8 @@ Networks. ICLR 2023.
     layers 2 … L:  text attends to [text; W z_u; W z_i],   z trained, 64 wide, W shared by users, items and layers
     logits = Linear(mean over the text's tokens of the last layer)
 
-What the two node tokens become is thrown away after each layer; they are put in fresh. Differs from the release: users
-and items that training never saw have a vector of their own (there they cannot be predicted), and the loss is
+The output of the two node tokens is discarded; every layer gets W z_u and W z_i anew. Differs from the release: users
+and items that the network of training lacks share one trained vector (there they cannot be predicted), and the loss is
 cross-entropy instead of binary cross-entropy behind a softmax; [CLS] is taken with ``pooling=first``.
 """
 

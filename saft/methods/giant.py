@@ -1,10 +1,10 @@
-"""GIANT: the encoder first learns to tell from a text who wrote it and what it is about, then is frozen.
+"""GIANT: the encoder first learns to predict from a text the clusters of its user and its item, then is frozen.
 
 Chien, Chang, Hsieh, Yu, Zhang, Milenkovic and Dhillon: Node Feature Extraction by Self-Supervised Multi-scale
 Neighborhood Prediction. ICLR 2022.
 
 Users (and items) are described by the normalised sum of their texts' TF-IDF and divided by a balanced tree: each part
-in halves by spherical 2-means, until a part holds about 16. The encoder is fine-tuned to find the parts of an
+in halves by spherical 2-means, until a part holds about 16. The encoder is fine-tuned to predict the parts of an
 interaction's user and item, coarse ones in one epoch, fine ones in the next:
 
     loss = mean over its parts c of max(0, 1 − s_c)² + mean over the others of max(0, 1 + s_c)²
@@ -12,7 +12,7 @@ interaction's user and item, coarse ones in one epoch, fine ones in the next:
 
 (The mean over all parts at once is near its least where every score is −1, and the vectors of texts collapsed to one.)
 
-Its vectors then go into graph convolution (``_gcn.py``). Labels of interactions play no part in the first step.
+Its vectors then go into graph convolution (``_gcn.py``). Labels of interactions are not used in the first step.
 Differs from the original, which predicts neighbouring nodes: here the neighbourhood of an interaction is its user and
 its item. All parts of a level are scored, as there are at most 1,024; the original scores a shortlist out of millions.
 """
@@ -76,7 +76,7 @@ def halve(vectors: csr_array, levels: int, rng: np.random.Generator) -> np.ndarr
 
 
 def _upper_half(vectors: csr_array, rng: np.random.Generator) -> np.ndarray:
-    """Places of the half that leans to the second of two centres, by spherical 2-means with equal shares."""
+    """Indices of the half that is nearer to the second of two centres, by spherical 2-means with equal shares."""
     count = vectors.shape[0]
     order = rng.permutation(count)
     for _ in range(ROUNDS if count > 2 else 0):
@@ -100,7 +100,7 @@ class PartFinder(InteractionModel):
 
 
 def squared_hinge(output: Output, batch: Batch) -> Tensor:
-    """``answers`` (batch, 2) are the parts of user and item, the latter counted on behind those of users."""
+    """``targets`` (batch, 2) are the parts of user and item; items' parts are numbered after those of users."""
     own = torch.zeros_like(output.logits).scatter(1, batch.targets, 1.0)
     missed = (functional.relu(1 - output.logits).square() * own).sum() / own.sum()
     mistaken = (functional.relu(1 + output.logits).square() * (1 - own)).sum() / (1 - own).sum().clamp(min=1)
@@ -140,7 +140,7 @@ class Giant(FeatureMethod):
         before: Assembly | None,
     ) -> Assembly:
         assembly = Assembly.fresh(settings, network, partial(PartFinder, parts=parts))
-        if before is not None:  # go on with its encoder
+        if before is not None:  # continue with its encoder
             assembly.model.encoder.load_state_dict(before.model.encoder.state_dict())
         loader = assembly.loader(targets=targets)
         run_training(

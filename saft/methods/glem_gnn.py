@@ -1,4 +1,4 @@
-"""GLEM-GNN: the graph network of the pair that teach each other.
+"""GLEM-GNN: the graph network of a pair of models, each trained on the other's predictions.
 
 Zhao, Qu, Li, Yan, Liu, Li, Xie and Tang: Learning on Large-scale Text-attributed Graphs via Variational Inference. ICLR
 2023. The formulas, and what differs from the release: ``_glem.py``. Both branches are always trained; this one

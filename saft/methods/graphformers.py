@@ -1,4 +1,4 @@
-"""GraphFormers: between the encoder's layers, the text hears what its neighbours' texts have become so far.
+"""GraphFormers: between the encoder's layers, a text attends to the states of its neighbours' texts at that layer.
 
 Yang, Liu, Xiao, Li, Lian, Agrawal, Singh, Sun and Xie: GraphFormers: GNN-nested Transformers for Representation
 Learning on Textual Graph. NeurIPS 2021.
@@ -10,9 +10,9 @@ Learning on Textual Graph. NeurIPS 2021.
 
 The attention has queries, keys and values of its own, one set for all layers, and no output map. Differs from the
 original: centre and neighbours are interactions that share the user or the item (at most three by each side, where the
-original samples five); no bias for relative positions, as BERT has none; the mean stands for a text instead of [CLS]
-(``pooling=first``). Neighbours' states do not depend on who asks, so they are remembered from when they were last read
-instead of read again for each target (``remember=false`` reads them, with gradients, at several times the cost).
+original samples five); no bias for relative positions, as BERT has none; the mean represents a text instead of [CLS]
+(``pooling=first``). Neighbours' states do not depend on the seed row, so they come from the neighbour cache
+(``cache_neighbours=false`` encodes them with every batch, with gradients, at several times the cost).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from saft.settings import Settings
 
 
 class GraphAggregation(nn.Module):
-    """Attention of each target over itself and its neighbours."""
+    """Attention of each seed row over itself and its neighbours."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -41,11 +41,11 @@ class GraphAggregation(nn.Module):
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, centres: Tensor, neighbours: Tensor, mask: Tensor) -> Tensor:
-        """(targets, width) from (targets, width), (candidates, width) and which candidates (targets, candidates)."""
+        """(seeds, width) from (seeds, width), (candidates, width) and which candidates (seeds, candidates)."""
         queries, own_keys, own_values = (self._split(layer(centres)) for layer in (self.query, self.key, self.value))
         keys, values = (self._split(layer(neighbours)) for layer in (self.key, self.value))
         scale = queries.shape[-1] ** -0.5
-        to_itself = (queries * own_keys).sum(dim=-1, keepdim=True) * scale  # (targets, heads, 1)
+        to_itself = (queries * own_keys).sum(dim=-1, keepdim=True) * scale  # (seeds, heads, 1)
         to_others = torch.einsum("thd,chd->thc", queries, keys) * scale
         to_others = to_others.masked_fill(~mask[:, None], float("-inf"))
         weights = torch.softmax(torch.cat([to_itself, to_others], dim=2), dim=2)
@@ -61,10 +61,7 @@ class GraphFormers(TextModel):
         super().__init__(encoder, settings, sizes, pooling)
         if encoder.n_layers < 2 or settings.full_batch:
             raise InputError("GraphFormers need at least 2 layers of the encoder, and have no full_batch.")
-        self.message_shape = (
-            encoder.n_layers - 1,
-            encoder.width,
-        )  # what stands for it before every layer but the first
+        self.message_shape = (encoder.n_layers - 1, encoder.width)  # c before every layer but the first
         self.aggregation = GraphAggregation(encoder.width, encoder.model.config.num_attention_heads)
 
     def forward(self, batch: Batch) -> Output:
@@ -74,7 +71,7 @@ class GraphFormers(TextModel):
         if batch.cached is None:
             own = around = self._alone(batch, first)
         else:
-            # A target passes on what it is without neighbours. Training and reading ask for it; predicting seldom does.
+            # Message states are computed without neighbours. Training and the cache need them, prediction seldom does.
             with torch.no_grad():
                 if self.training or batch.for_cache or not mask.any():
                     own = self._alone(batch, first)
@@ -84,10 +81,10 @@ class GraphFormers(TextModel):
         return self.answer(words, None if own is None else own.detach())
 
     def _alone(self, batch: Batch, texts: list[Tensor]) -> Tensor:
-        """(read, layers − 1, width) c of every text before each layer but the first, without neighbours.
+        """(encoded, layers − 1, width) c of every text before each layer but the first, without neighbours.
 
         Args:
-            texts: token states behind the first layer, chunk by chunk.
+            texts: token states after the first layer, chunk by chunk.
         """
         before = [self.pooled(texts, batch.texts)]
         for number in range(1, self.encoder.n_layers - 1):
@@ -99,8 +96,8 @@ class GraphFormers(TextModel):
         return torch.stack(before, dim=1)
 
     def _centres(self, batch: Batch, texts: list[Tensor], around: Tensor, mask: Tensor) -> Tensor:
-        """(targets, width) c of the last layer, of targets that hear their neighbours; ``texts`` as above."""
-        order = torch.argsort(batch.seed_rows)  # as their texts stand in the chunks
+        """(seeds, width) c after the last layer, of seed rows that attend to their neighbours; ``texts`` as above."""
+        order = torch.argsort(batch.seed_rows)  # the order of their texts in the chunks
         mask = mask[order]
         chosen = torch.zeros(batch.n_encoded, dtype=torch.bool, device=mask.device).index_fill(0, batch.seed_rows, True)
         parts = torch.split(chosen, [len(states) for states in texts])

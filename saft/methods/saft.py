@@ -1,4 +1,9 @@
-"""SAFT as this product ships it: ``SaftClassifier`` with its defaults, trained by the same protocol as its rivals.
+"""SAFT as this product ships it, under the protocol of its rivals.
+
+Model, default settings and training are those of ``SaftClassifier``: both call ``saft.classifier.fitting.fit``. Two
+things differ afterwards, as for every method of a comparison: probabilities are not calibrated, and labels of
+validation rows stay hidden when test rows are predicted (``SaftClassifier`` shows them to neighbours), so that no
+method sees labels that its rivals do not.
 
 What differs from the paper, and what that measured: ``docs/model.md``.
 """

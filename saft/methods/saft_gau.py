@@ -2,10 +2,10 @@
 
 The formulas are in ``saft/model/saft.py`` and ``saft/model/message_passing.py``. Corrected only where what is
 printed cannot be computed: the distance embedding leaves out directions of weight 1/0, structure tokens belong to the
-interaction, samples that all interactions of a node share are drawn by the sum over its targets. Mini-batches with one
-sampled neighbour by user and one by item, as the authors' release has it; the paper does not state its b. Four
-targets of one user or item stand in a batch together, since they share what is sampled: 2.2 texts are read per target
-instead of 2.7 (musical instruments).
+interaction, samples that all interactions of a node share are drawn by the sum over all of them. Mini-batches with one
+sampled neighbour by user and one by item, as the authors' release has it; the paper does not state its b. Up to four
+seed rows of one user or item are in a batch together, since they share sampled neighbours: 2.2 texts are encoded per
+seed row instead of 2.7 (musical instruments).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The paper's own baseline.
 
     logits = W [tfidf(text); z_u; z_i] + b,   z trained, 64 wide
 
-Words as in ``tfidf.py``, kept sparse. Users and items that training never saw share a vector that training prepares for
-them.
+Words as in ``tfidf.py``, kept sparse. Users and items that the network of training lacks share one vector, trained
+by ``node_dropout``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``saft.explain``: which words, neighbours and features moved a prediction, by taking each away and predicting again.
+"""``saft.explain``: which words, neighbours and features moved a prediction, by removing each and predicting again.
 
-An effect is how much the probability of the predicted class falls without it: positive speaks for the prediction,
-negative against it. Effects are of one thing at a time, so they need not add up.
+An effect is how much the probability of the predicted class falls without it: positive effects support the prediction,
+negative ones oppose it. Each is measured by removing one thing at a time, so they need not add up.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from saft.errors import InputError, did_you_mean
 from saft.online.live import Interaction, LiveNetwork
 from saft.online.subgraph import SIDES, EgoGraph
 
-MOST_PARTS = 64  # of a text; longer ones are taken away several words at a time
+MOST_PARTS = 64  # of a text; from longer texts, several words are removed at a time
 
 
 @dataclass(frozen=True)
 class WordEffect:
     text: str
-    start: int  # where it stands in the text
+    start: int  # position of its first character in the text
     end: int
     effect: float
 
@@ -48,7 +48,7 @@ class FeatureEffect:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A prediction and what moved it, the largest effect first; words as they stand in the text."""
+    """A prediction and what moved it, the largest effect first; words in the order of the text."""
 
     label: Any
     probabilities: dict[str, float]
@@ -71,10 +71,10 @@ class Explanation:
 
 
 def explain(model: SaftClassifier | LiveNetwork, interaction: int | Mapping[str, Any] | Interaction) -> Explanation:
-    """Why the model says what it says of an interaction.
+    """What moved the model's prediction for an interaction.
 
     Args:
-        model: a trained classifier; a :class:`saft.online.live.LiveNetwork` of it, if there is much to ask.
+        model: a trained classifier, or a :class:`saft.online.live.LiveNetwork` of it, to build that only once.
         interaction: the number of a known one, or a new one with ``user``, ``item`` and ``text``.
     """
     live = model if isinstance(model, LiveNetwork) else LiveNetwork(model)
@@ -135,7 +135,7 @@ def _sorted(effects: Iterable[Any]) -> list[Any]:
 
 
 def _parts(text: str) -> list[tuple[int, int]]:
-    """Where words stand; runs of several words if there are many."""
+    """(start, end) of every word, or of runs of several words if there are many."""
     words = [match.span() for match in re.finditer(r"\S+", text)]
     several = -(-len(words) // MOST_PARTS) or 1
     return [(words[first][0], words[: first + several][-1][1]) for first in range(0, len(words), several)]
@@ -146,14 +146,14 @@ def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tupl
         return []
     shorter = [f"{text[:start]} {text[end:]}".strip() for start, end in spans]
     tokens, log_odds = live.featurizer.read_texts(pl.Series([*shorter, text], dtype=pl.String))
-    # The log-odds of a known interaction come from another regression: only the change is carried over to them.
+    # The log-odds of a known interaction come from another regression, so only the change is added to them.
     log_odds = ego.ngram_log_odds + log_odds[:-1] - log_odds[-1]
     words = np.split(tokens.flat, tokens.starts[1:-1])[:-1]
     return [replace(ego, tokens=own, ngram_log_odds=odds) for own, odds in zip(words, log_odds, strict=True)]
 
 
 def _without_neighbour(ego: EgoGraph, place: int) -> EgoGraph:
-    """Neither what it passes on nor its label."""
+    """The ego graph without this neighbour's message state and label."""
     changed = replace(ego, neighbourhood=ego.neighbourhood.without(place))
     if ego.neighbourhood.labels[place] == HIDDEN:
         return changed
@@ -165,7 +165,7 @@ def _without_neighbour(ego: EgoGraph, place: int) -> EgoGraph:
 
 
 def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:
-    """(name, meaning, the ego without it) of everything the model is shown besides words and single neighbours."""
+    """(name, meaning, the ego graph without it) of every input besides words and single neighbours."""
     found: list[tuple[str, str, EgoGraph]] = []
     for role, meaning in (("distance", "how near other interactions are"), ("centrality", "how central it is")):
         if role in ego.structure:
@@ -180,7 +180,8 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
             unlabelled = ego.with_node(side, label_counts=np.zeros_like(node.label_counts))
             found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
     if len(ego.ngram_log_odds):
-        found.append(("ngrams", "what its phrases say", replace(ego, ngram_log_odds=np.zeros_like(ego.ngram_log_odds))))
+        without = replace(ego, ngram_log_odds=np.zeros_like(ego.ngram_log_odds))
+        found.append(("ngrams", "words and parts of words, by the linear model", without))
     return found
 
 

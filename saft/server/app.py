@@ -34,8 +34,8 @@ def create_app(
 ) -> FastAPI:
     """
     Args:
-        load: makes the service; called in the worker's thread once the server listens.
-        token: what clients have to send as a bearer token; None asks for nothing.
+        load: creates the service; called in the worker's thread once the server listens.
+        token: bearer token that clients have to send; None means that no token is needed.
         report: the model's report page.
         on_load_error: called with the exception if ``load`` fails.
     """

@@ -1,4 +1,4 @@
-"""Limits: what a server takes, and how long it works on it. Each is a flag of ``saft serve``."""
+"""Limits on the size, number and duration of requests. Each is a flag of ``saft serve``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def _limit(default: float, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    body_kb: int = _limit(1024, "Largest request, in kilobytes.")
-    rows: int = _limit(256, "Most interactions in one request.")
-    text_length: int = _limit(20_000, "Longest text, in characters.")
-    waiting: int = _limit(512, "Most requests waiting at the same time.")
-    seconds: float = _limit(30.0, "Longest time that a request may take.")
-    gather_ms: float = _limit(3.0, "How long requests are gathered to be answered together, in milliseconds.")
-    batch_size: int = _limit(64, "Most interactions that are predicted together.")
+    body_kb: int = _limit(1024, "Requests of more than this many kilobytes are refused.")
+    rows: int = _limit(256, "Requests with more interactions than this are refused.")
+    text_length: int = _limit(20_000, "Texts of more than this many characters are refused.")
+    waiting: int = _limit(512, "Requests are refused while this many others are waiting.")
+    seconds: float = _limit(30.0, "Requests that take longer than this many seconds fail.")
+    gather_ms: float = _limit(3.0, "Requests that arrive within this many milliseconds are predicted together.")
+    batch_size: int = _limit(64, "Requests are gathered only until they hold this many interactions.")
 
 
 HELP: dict[str, str] = {limit.name: limit.metadata["help"] for limit in fields(Limits)}

@@ -1,4 +1,4 @@
-"""From a model folder to a desk."""
+"""Creates a ReviewService from a model folder."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from saft.server.service import ReviewService
 def service_loader(
     model: Path, database: Path | None = None, suspicious: str | None = None, onnx: bool | None = None
 ) -> Callable[[], ReviewService]:
-    """Loads the model when called; what can be checked at once is checked now.
+    """A function that loads the model and creates the service. The arguments are checked before it is returned.
 
     The database is a file of its own beside the folder, because training again replaces the folder.
 
     Args:
-        onnx: answer through ONNX Runtime; None means if it is installed.
+        onnx: predict with ONNX Runtime; None means if it is installed.
     """
     if not is_model(model):
         raise InputError(f"There is no model in {model}: train one with saft train … --out {model}")

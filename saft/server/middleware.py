@@ -1,4 +1,4 @@
-"""Gate: every request passes here. It is counted and timed, and turned away if it is too large."""
+"""LimitsMiddleware counts and times every request and refuses those that are too large; Metrics holds the figures."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Scope = dict[str, Any]
 
 
 class Metrics:
-    """What Prometheus is told."""
+    """Figures for Prometheus."""
 
     def __init__(self, worker: Callable[[], Worker | None]) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "saft_requests", "Requests, by route and outcome.", ["method", "route", "status"], registry=self.registry
         )
-        self.seconds = Histogram("saft_request_seconds", "How long they took.", ["route"], registry=self.registry)
+        self.seconds = Histogram("saft_request_seconds", "Duration of requests.", ["route"], registry=self.registry)
         self.predictions = Counter("saft_predictions", "Predictions, by label.", ["label"], registry=self.registry)
         waiting = Gauge("saft_waiting_requests", "Requests that are being worked on.", registry=self.registry)
         waiting.set_function(lambda: getattr(worker(), "waiting", 0))
@@ -40,7 +40,7 @@ class Metrics:
 
 
 class LimitsMiddleware:
-    """ASGI middleware."""
+    """ASGI middleware; refuses a request of more than ``most_bytes`` with status 413."""
 
     def __init__(self, app: Any, most_bytes: int, metrics: Metrics) -> None:
         self.app, self.most_bytes, self.metrics = app, most_bytes, metrics

@@ -1,6 +1,6 @@
 """The model in ONNX Runtime, which computes a single prediction in about half of torch's time.
 
-It then computes all of them: idle threads of the one library would take time from the busy ones of the other.
+All predictions then go through it: idle threads of the one library would take time from the busy ones of the other.
 
 Exporting takes some seconds, so the exported model is kept beside the database, under the fingerprint of the model it
 came from. Needs the extra ``onnx``; without it, torch is used.
@@ -42,13 +42,13 @@ class _FlatInputs(nn.Module):
 
 def export(live: LiveNetwork, path: Path) -> None:
     """Write the model of this network as ONNX."""
-    # Of one length, so that their texts are one chunk.
+    # Three times the same ego graph: texts of one length are one chunk.
     tensors = live.predictor.batch([live.ego_graph_of(0)] * 3).to_tensors()
     free = {0: torch.export.Dim.AUTO}
     shapes = [free | ({1: torch.export.Dim.AUTO} if name in ("tokens", "mask") else {}) for name in tensors]
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter about itself
+        warnings.simplefilter("ignore")  # they are about the exporter itself
         program = torch.onnx.export(
             _FlatInputs(live.model.train(False), list(tensors)),
             tuple(tensors.values()),

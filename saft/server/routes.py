@@ -116,7 +116,7 @@ async def explain(id: schemas.Key, worker: AWorker) -> schemas.Explained:  # noq
 
 @guarded.post("/interactions", tags=["interactions"], status_code=201, responses=PROBLEMS)
 async def add(given: schemas.AddRequest, worker: AWorker, limits: TheLimits) -> schemas.Ids:
-    """Store interactions. Once this is answered they are on disk, and neighbours of everything predicted afterwards."""
+    """Store interactions. On response they are on disk, and neighbours of everything predicted afterwards."""
     _check(given.interactions, limits)
     rows = [one.as_interaction(one.label) for one in given.interactions]
     return schemas.Ids(ids=await worker.do(lambda service: service.add(rows)))
@@ -148,7 +148,7 @@ async def page(
 
 @guarded.get("/interactions/{id}", tags=["interactions"], responses=PROBLEMS | UNKNOWN)
 async def one(id: schemas.Key, worker: AWorker) -> schemas.ReviewItem:  # noqa: A002
-    """One interaction, stored or of training."""
+    """One interaction, stored or from the training table."""
     return await worker.do(lambda service: schemas.ReviewItem.of(service.find(id)))
 
 
@@ -205,7 +205,7 @@ async def report_page(request: Request) -> Response:
 
 @guarded.get("/metrics", tags=["operations"], responses={401: PROBLEMS[401]}, response_class=PlainTextResponse)
 async def metrics_page(metrics: TheMetrics) -> Response:
-    """For Prometheus."""
+    """Figures for Prometheus."""
     text, kind = metrics.text()
     return Response(text, media_type=kind)
 

@@ -1,4 +1,4 @@
-"""What goes over the wire, with examples: the source of the OpenAPI document."""
+"""Requests and responses, with examples: the source of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saft.server.store import StoredInteraction
 
 
 def _writable(text: str) -> str:
-    """Halves of a surrogate pair are not text: they can be neither stored nor read."""
+    """Refuse unpaired surrogates: they cannot be encoded, so neither stored nor read."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -23,7 +23,7 @@ def _writable(text: str) -> str:
 
 
 def _written_out(value: Any) -> Any:
-    """A bare number could be seconds or milliseconds; rather ask."""
+    """Refuse a bare number: it could be seconds or milliseconds."""
     if not isinstance(value, str) or value.strip().lstrip("+-").replace(".", "", 1).isdigit():
         raise ValueError("has to be written like 2024-05-31T12:30:00")
     return value
@@ -31,7 +31,7 @@ def _written_out(value: Any) -> Any:
 
 Text = Annotated[str, AfterValidator(_writable)]
 Id = Annotated[Text, Field(min_length=1, max_length=500)] | Annotated[int, Field(strict=True)]
-# Strict: "007" stays text, and true is no number.
+# Strict: "007" stays text, and true is not a number.
 Value = (
     Annotated[Text, Field(strict=True, max_length=1000)]
     | Annotated[bool, Field(strict=True)]
@@ -55,8 +55,8 @@ class InteractionIn(_Strict):
     item: Id
     text: Text = ""
     time: Annotated[datetime, BeforeValidator(_written_out)] | None = None
-    user_attributes: dict[Text, Value] = Field(default_factory=dict, description="Of a user who is new.")
-    item_attributes: dict[Text, Value] = Field(default_factory=dict, description="Of an item that is new.")
+    user_attributes: dict[Text, Value] = Field(default_factory=dict, description="Attributes of a user who is new.")
+    item_attributes: dict[Text, Value] = Field(default_factory=dict, description="Attributes of an item that is new.")
 
     def as_interaction(self, label: Any = None) -> live.Interaction:
         attributes = {"user": dict(self.user_attributes), "item": dict(self.item_attributes)}
@@ -69,7 +69,7 @@ class LabelledInteractionIn(InteractionIn):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE | {"label": "genuine"}]})
 
-    label: Value = Field(None, description="If it is known already.")
+    label: Value = Field(None, description="The label, if it is known already.")
 
 
 class PredictRequest(_Strict):
@@ -160,7 +160,7 @@ class ReviewItem(InteractionOut):
 class Page(BaseModel):
     interactions: list[ReviewItem]
     next: str | None = Field(description="Give it as `after` to get the next page; null on the last one.")
-    total: int = Field(description="How many there are in all.")
+    total: int = Field(description="How many interactions match in all.")
 
 
 class Neighbours(BaseModel):
@@ -214,7 +214,7 @@ class Explained(BaseModel):
 
 
 class Model(BaseModel):
-    """What is being served."""
+    """The model that is served, and what is in its store."""
 
     classes: list[str]
     suspicious: str = Field(description="The class that the queue puts first.")

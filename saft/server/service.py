@@ -1,4 +1,4 @@
-"""Desk: everything that can be asked of a model while it serves. Knows nothing of HTTP; to be used from one thread."""
+"""ReviewService: predictions, explanations, storage and verdicts, independent of HTTP. To be used from one thread."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ReviewService:
     """
     Args:
         classifier: trained.
-        database: file that keeps what comes in.
-        fingerprint: of the model, to know whether remembered states are its own.
-        suspicious: the class that reviewers look for; the rarest one, if nobody says.
+        database: file in which incoming interactions and verdicts are stored.
+        fingerprint: hash of the model; stored message states are reused only if this model computed them.
+        suspicious: the class that reviewers look for; None means the rarest one.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ReviewService:
         return explain(self.live, self.number_of(asked) if isinstance(asked, str) else asked)
 
     def add(self, interactions: Sequence[Interaction]) -> list[str]:
-        """Keys of these; on disk, and neighbours to whatever is asked from now on."""
+        """Store interactions; returns their keys. They are neighbours of everything predicted afterwards."""
         self.live.label_codes([one.label for one in interactions])  # an unknown class is refused before anything else
         predictions = [self._prediction_of(one.probabilities) for one in self.live.predict(interactions)]
         states = self.live.message_states(interactions)
@@ -58,7 +58,7 @@ class ReviewService:
         return keys
 
     def add_verdict(self, key: str, label: str | None, reviewer: str | None = None) -> list[str]:
-        """A reviewer's verdict. Keys of open interactions around it, which may have to be prediction again."""
+        """Store a reviewer's verdict; returns keys of unlabelled neighbours, whose predictions may change."""
         number = self.number_of(key)
         code = int(self.live.label_codes([label])[0])
         if self.store.find(key) is None:
@@ -82,7 +82,7 @@ class ReviewService:
         return self.store.page(wanted, order, limit, after)
 
     def find(self, key: str) -> StoredInteraction:
-        """A stored interaction, or one of training with what the model says of it now."""
+        """A stored interaction, or one of training with the model's current prediction."""
         number = self.number_of(key)
         stored = self.store.find(key)
         if stored is not None:
@@ -122,7 +122,7 @@ class ReviewService:
         return self.classes[int(self.live.label_totals.argmin())]
 
     def _restore(self) -> None:
-        """What came in before, and rows of training without a label, which are waiting for a verdict too."""
+        """Add stored interactions to the live network, and unlabelled rows of training to the store, for review."""
         shape = self.live.states(np.empty(0, np.int64)).shape[1:]
         for portion in self.store.added():
             interactions = [one for _, one, _ in portion]
@@ -158,11 +158,11 @@ class ReviewService:
 
 
 class UnknownKeyError(InputError):
-    """Nobody has heard of this interaction."""
+    """No interaction has this key."""
 
 
 def model_facts(classifier: SaftClassifier) -> dict[str, Any]:
-    """What people want to know about a model before they trust it."""
+    """Classes, size of the network, and scores on the validation rows."""
     network, report = classifier.network_, classifier.report()
     return {
         "classes": [str(name) for name in classifier.classes_],

@@ -29,13 +29,13 @@ ORDERS = {  # name → (column, direction); ties go by arrival
 _TABLES = """
 CREATE TABLE interactions (
     serial INTEGER PRIMARY KEY AUTOINCREMENT,
-    number INTEGER UNIQUE,          -- in the table of training, for those that come from there
+    number INTEGER UNIQUE,          -- row in the table of training, NULL if it came in while serving
     user TEXT NOT NULL, item TEXT NOT NULL, text TEXT NOT NULL, time TEXT, attributes TEXT NOT NULL,
     given TEXT,                     -- label that it came in with
-    label TEXT,                     -- the reviewer's verdict, else the one that it came in with
+    label TEXT,                     -- the reviewer's verdict, else the given label
     reviewed INTEGER NOT NULL DEFAULT 0,
     predicted TEXT NOT NULL, probabilities TEXT NOT NULL, certainty REAL NOT NULL, suspicion REAL NOT NULL,
-    state BLOB NOT NULL             -- what it passes on to its neighbours
+    state BLOB NOT NULL             -- its message state, in half precision
 );
 CREATE INDEX by_user ON interactions (user);
 CREATE INDEX by_item ON interactions (item);
@@ -81,9 +81,9 @@ class Filter:
 class Store:
     """
     Args:
-        path: of the file, made if it is not there.
-        model: fingerprint of the model that serves. States and rows of training belong to one model; with another they
-            are dropped, and interactions and verdicts on them are kept.
+        path: the file; created if it does not exist.
+        model: fingerprint of the model that serves. Message states and rows of training belong to one model; with
+            another they are dropped, and interactions and verdicts on them are kept.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -100,7 +100,7 @@ class Store:
                 self._database.execute("DELETE FROM interactions WHERE number IS NOT NULL")
 
     def mark_current(self) -> None:
-        """Everything in it is this model's now. Said last, so that whoever is killed before begins anew."""
+        """Record that all states are this model's. Called last, so that an interrupted start is repeated in full."""
         with self._transaction():
             self._database.execute("INSERT OR REPLACE INTO facts VALUES ('model', ?)", (self._model,))
 
@@ -117,7 +117,7 @@ class Store:
         states: np.ndarray,
         numbers: Sequence[int | None],
     ) -> list[str]:
-        """Keys of these, in order. All of them are kept, or none."""
+        """Store interactions, all of them or none; returns their keys, in order."""
         keys = []
         with self._transaction():
             for one, prediction, state, number in zip(interactions, predictions, states, numbers, strict=True):
@@ -133,7 +133,7 @@ class Store:
         return keys
 
     def update_prediction(self, key: str, prediction: StoredPrediction) -> None:
-        """The model says something else now."""
+        """Replace the stored prediction of an interaction."""
         with self._transaction():
             where, value = _where(key)
             self._database.execute(
@@ -142,7 +142,7 @@ class Store:
             )
 
     def add_verdict(self, key: str, label: str | None, reviewer: str | None) -> None:
-        """A verdict; None takes it back, to the label that it came in with. All are kept, the last one counts."""
+        """A verdict; None restores the label that the interaction came in with. All are kept, the last one counts."""
         with self._transaction():
             where, value = _where(key)
             self._database.execute(
@@ -162,7 +162,7 @@ class Store:
     def page(
         self, wanted: Filter, order: str, limit: int, after: str | None
     ) -> tuple[list[StoredInteraction], str | None]:
-        """Up to this many, and where the next page begins."""
+        """Up to ``limit`` interactions, and the cursor of the next page (None on the last one)."""
         column, direction = ORDERS[order]
         conditions, values = _conditions(wanted)
         if after is not None:
@@ -175,7 +175,7 @@ class Store:
                 conditions.append(f"({column} {beyond} ? OR ({column} = ? AND serial > ?))")
                 values += [value, value, serial]
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        # Only names of columns are put together here; what people send is always a parameter.
+        # Only names of columns are put into the query; values from a request are always parameters.
         query = f"{_SELECT} {where} ORDER BY {column} {direction}, serial LIMIT ?"
         rows = self._database.execute(query, (*values, limit + 1)).fetchall()
         following = None
@@ -202,7 +202,7 @@ class Store:
         return [(row["number"], row["label"]) for row in rows]
 
     def update_states(self, serials: Sequence[int], states: np.ndarray) -> None:
-        """States of another model."""
+        """Replace message states by those of another model."""
         with self._transaction():
             self._database.executemany(
                 "UPDATE interactions SET state=? WHERE serial=?",

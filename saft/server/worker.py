@@ -3,8 +3,8 @@
 An encoder reads ten short texts in little more time than one, so gathering pays as soon as there are several clients.
 All other work is done in the order of arrival. Work that was accepted is finished, also when the server stops.
 
-The service is created in that thread as well: torch keeps a pool of helpers for every thread that ever computed, and
-idle helpers of one thread slow another one down, which doubles the time of a prediction.
+The service is created in that thread as well: torch keeps a thread pool for every thread that ever ran a computation,
+and the idle threads of one pool slow down the others, which doubles the time of a prediction.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Worker:
         return self._waiting
 
     async def start(self, load: Callable[[], ReviewService]) -> None:
-        """Ready once the desk is there."""
+        """Load the service in the worker's thread; returns once it is loaded."""
         self.service = await asyncio.get_running_loop().run_in_executor(self._thread, load)
         self._gatherer = asyncio.create_task(self._gather())
 
     async def stop(self) -> None:
-        """Once everything that was accepted is done."""
+        """Finish all work that was accepted, then stop."""
         while self._waiting:
             await asyncio.sleep(0.01)
         if self._gatherer is not None:
@@ -62,14 +62,14 @@ class Worker:
         self._thread.shutdown(wait=True)
 
     async def predict(self, interactions: Sequence[Interaction]) -> list[Prediction]:
-        """Together with whatever else is asked in these milliseconds."""
+        """Predictions, computed together with those of other requests in the same few milliseconds."""
         self._make_sure_there_is_room()
         question = _Question(interactions, asyncio.get_running_loop().create_future())
         self._questions.put_nowait(question)
         return await self._finished(question.predictions)
 
     async def do(self, work: Callable[[ReviewService], Any]) -> Any:
-        """Anything else, in turn."""
+        """Run any other work on the service, in the order of arrival."""
         self._make_sure_there_is_room()
         return await self._finished(asyncio.get_running_loop().run_in_executor(self._thread, work, self.service))
 
@@ -81,7 +81,7 @@ class Worker:
         self._waiting += 1
         work.add_done_callback(self._done)
         try:
-            # Shielded: whoever asked may have gone, but what was begun is finished.
+            # Shielded: accepted work is finished even if the client has disconnected or the time is up.
             return await asyncio.wait_for(asyncio.shield(work), self.limits.seconds)
         except TimeoutError as error:
             raise SlowError from error
@@ -89,20 +89,20 @@ class Worker:
     def _done(self, work: asyncio.Future[Any]) -> None:
         self._waiting -= 1
         if not work.cancelled():
-            work.exception()  # seen, also where nobody waits for it any more
+            work.exception()  # retrieved here, because the client may have disconnected
 
     async def _gather(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             questions = [await self._questions.get()]
-            if self._waiting > 1:  # alone, there is nobody to wait for
+            if self._waiting > 1:  # a single request is not delayed
                 await asyncio.sleep(self.limits.gather_ms / 1000)
             while not self._questions.empty() and _rows(questions) < self.limits.batch_size:
                 questions.append(self._questions.get_nowait())
             rows = [one for question in questions for one in question.interactions]
             try:
                 predictions = await loop.run_in_executor(self._thread, self.service.predict, rows)
-            except Exception as error:  # whatever went wrong is the answer to all of them
+            except Exception as error:  # it fails every request of the batch
                 for question in questions:
                     _settle(question.predictions, error=error)
                 continue

@@ -1,4 +1,4 @@
-"""What the topology alone says of interactions. Depends on numpy and scipy only.
+"""Embeddings of interactions from the topology alone. Depends on numpy and scipy only.
 
 Every embedding has the same interface, on integer arrays with one entry per interaction::
 
@@ -38,7 +38,7 @@ __all__ = [
     "spanning_centrality",
 ]
 
-# What can stand in the place of the distance embedding, and of the centrality embedding, by name.
+# Choices for the distance embedding and for the centrality embedding, by name.
 DISTANCES: dict[str, type[InteractionEmbedding]] = {
     "distance": DistanceEmbedding,
     "node2vec": Node2Vec,

@@ -29,12 +29,12 @@ class CommonNeighboursEmbedding(LaplacianEmbedding):
 
 
 class PageRankEmbedding(KernelEmbedding):
-    """‖z_e‖² is the PageRank of interaction e in its own favour, g(σ²/2) = a/(1 − (1 − a) σ²/2).
+    """‖z_e‖² is the personalised PageRank of interaction e with restarts at e, g(σ²/2) = a/(1 − (1 − a) σ²/2).
 
-    Up to what the dropped directions add, which is the same for all interactions of a component.
+    Up to the share of the dropped directions, which is the same for all interactions of a component.
 
     Args:
-        restart: a, the chance to jump back.
+        restart: a, the probability of a restart.
     """
 
     def __init__(self, dim: int = 64, restart: float = 0.15, seed: int = 0) -> None:
@@ -70,7 +70,7 @@ class CommuteTimeEmbedding(LaplacianEmbedding):
     """‖z_e‖² is the commute time between the ends of e, from the *smallest* eigenvalues of L = D − A above 0.
 
     z(e) = √vol (φ_u − φ_i)/√λ (Qiu and Hancock 2007). At full rank this is √vol times the centrality embedding; cut
-    off at k it keeps the other end of the spectrum, the long way round instead of the hubs.
+    off at k it keeps the other end of the spectrum: long paths instead of hubs.
     """
 
     def _spectrum(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -81,10 +81,10 @@ class CommuteTimeEmbedding(LaplacianEmbedding):
 
 
 def _bottom_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The smallest eigenvalues of L above 0, ascending, and eigenvectors with the items' signs turned."""
+    """The smallest eigenvalues of L above 0, ascending, and eigenvectors with the items' signs flipped."""
     if graph.n_nodes <= DENSE_UP_TO:
         values, vectors = eigh(signless_product(graph, np.eye(graph.n_nodes)))
-        first = graph.components[0]  # as many zeros as components come before
+        first = graph.components[0]  # the zeros come first, one per component
         values, vectors = values[first : first + dim], vectors[:, first : first + dim]
     else:
         inverse, vectors = top_eigenpairs(partial(_inverse, graph), graph.n_nodes, dim, graph.precision, seed)
@@ -96,7 +96,7 @@ def _bottom_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.nda
 
 
 def _inverse(graph: BipartiteGraph, block: np.ndarray) -> np.ndarray:
-    """(D + A)⁺ times a block of node vectors: what D + A shrinks most, it stretches most."""
+    """(D + A)⁺ times a block of node vectors: its largest eigenvalues are 1 / the smallest of D + A above 0."""
     block = _without_constants(graph, block)
     users, items = laplacian_solve(graph, block[: graph.n_users], np.negative(block[graph.n_users :]))
     return _without_constants(graph, np.concatenate([users, -items]))

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from saft.errors import InputError
 
-# Single precision halves the traffic of every product with a block of vectors; on large graphs that is all that counts.
+# Single precision halves the traffic of every product with a block of vectors; on large graphs it sets the speed.
 SINGLE_PRECISION_FROM = 200_000
 
 
@@ -20,7 +20,7 @@ class BipartiteGraph:
     """Interactions between users and items, each numbered from 0 without gaps.
 
     Attributes:
-        user_codes, item_codes: which of the caller's codes each node is, ascending.
+        user_codes, item_codes: the caller's code of each node, ascending.
     """
 
     def __init__(self, users: np.ndarray, items: np.ndarray) -> None:
@@ -47,18 +47,18 @@ class BipartiteGraph:
 
     @cached_property
     def counts(self) -> csr_array:
-        """A: how often each user met each item."""
+        """A: the number of interactions of each user with each item."""
         ones = np.ones(len(self), dtype=self.precision)
         return coo_array((ones, (self.users, self.items)), shape=(self.n_users, self.n_items)).tocsr()
 
     @cached_property
     def transposed_counts(self) -> csr_array:
-        """Aᵀ as rows of its own: products with it gather, where ``counts.T`` would scatter."""
+        """Aᵀ in its own row format: products with it gather, where ``counts.T`` would scatter."""
         return self.counts.T.tocsr()
 
     @cached_property
     def components(self) -> tuple[int, np.ndarray, np.ndarray]:
-        """(how many connected components, the one of each user, the one of each item)."""
+        """(number of connected components, component of each user, component of each item)."""
         rows = np.concatenate([self.users, self.n_users + self.items])
         columns = np.concatenate([self.n_users + self.items, self.users])
         edges = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(self.n_nodes, self.n_nodes))
@@ -137,7 +137,7 @@ def _roomy(codes: np.ndarray) -> np.ndarray:
 
 
 def _without_gaps(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(codes that occur, ascending; the place of each entry among them), without sorting all entries."""
+    """(codes that occur, ascending; the index of each entry among them), without sorting all entries."""
     occurs = np.bincount(codes) > 0
     if occurs.all():
         return np.arange(len(occurs)), codes

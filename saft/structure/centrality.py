@@ -4,7 +4,7 @@ The spanning centrality s(e) is the share of spanning trees that contain e: 1 fo
 It is the squared norm of row e of Ψ, the right singular vectors of the oriented incidence B. With L = B Bᵀ = D − A and
 L φ = λ φ: ψ(e) = (φ_u − φ_i)/√λ.
 
-Two embeddings. ``spectral`` is the paper's: the k largest eigenpairs of L. Cut off at k it sees little but hubs.
+Two embeddings. ``spectral`` is the paper's: the k largest eigenpairs of L. Cut off at k it covers little but hubs.
 ``sketch`` is unbiased at any k: rows of Bᵀ L⁺ B Q with Q random signs ±1/√k, so that E‖·‖² = s(e).
 """
 
@@ -25,7 +25,7 @@ METHODS = ("spectral", "sketch")
 
 
 class LaplacianEmbedding(InteractionEmbedding):
-    """z(e) = w(λ) (φ_u + φ_i) for eigenpairs (λ, φ) of D + A, which is D − A with the items' signs turned."""
+    """z(e) = w(λ) (φ_u + φ_i) for eigenpairs (λ, φ) of D + A, which is D − A with the items' signs flipped."""
 
     def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
         values, users, items = self._spectrum(graph)
@@ -34,7 +34,7 @@ class LaplacianEmbedding(InteractionEmbedding):
         return widened(users * weights, self.dim), widened(items * weights, self.dim)
 
     def _spectrum(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(eigenvalues, users' and items' parts of the eigenvectors): the largest, unless a subclass says otherwise."""
+        """(eigenvalues, users' and items' parts of the eigenvectors): the largest, unless overridden."""
         return signless_spectrum(graph, self.dim, self.seed)
 
     @abstractmethod
@@ -46,12 +46,12 @@ class LaplacianEmbedding(InteractionEmbedding):
     ) -> np.ndarray:
         """(D + A) φ = λ φ read as a definition: φ of a new node is the sum over its neighbours divided by λ − d."""
         gap = self.values_ - degrees
-        gap = np.where(np.abs(gap) < 1, np.where(gap < 0, -1.0, 1.0), gap)  # λ = d: the equation says nothing
+        gap = np.where(np.abs(gap) < 1, np.where(gap < 0, -1.0, 1.0), gap)  # λ ≈ d: avoids division by 0
         return np.add.reduceat(neighbours, starts, axis=0) / gap * (self.values_ > 0)
 
 
 class CentralityEmbedding(LaplacianEmbedding):
-    """Vectors whose squared norms are (``sketch``), or bound from below (``spectral``), the spanning centrality.
+    """Vectors whose squared norms estimate (``sketch``) or bound from below (``spectral``) the spanning centrality.
 
     Args:
         dim: number of columns; those beyond the rank are zero.
@@ -87,12 +87,12 @@ class CentralityEmbedding(LaplacianEmbedding):
 def signless_spectrum(graph: BipartiteGraph, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ``dim`` largest eigenvalues of D + A above 0, with the users' and items' parts of its eigenvectors.
 
-    On a bipartite graph D + A is D − A with the items' signs turned, so that differences over interactions become
+    On a bipartite graph D + A is D − A with the items' signs flipped, so that differences over interactions become
     sums: ψ(e) = (φ_u + φ_i)/√λ.
     """
     if graph.n_nodes <= DENSE_UP_TO:
         values, vectors = eigh(signless_product(graph, np.eye(graph.n_nodes)))
-        zeros = graph.components[0]  # as many as components, and they come first
+        zeros = graph.components[0]  # the zeros come first, one per component
         values, vectors = values[zeros:][::-1], vectors[:, zeros:][:, ::-1]
     else:
         values, vectors = top_eigenpairs(partial(signless_product, graph), graph.n_nodes, dim, graph.precision, seed)

@@ -8,7 +8,7 @@ v(e) = (φ_u/√d_u + φ_i/√d_i) / √(1 + λ), and a kernel that weighs σ²/
 Eigenpairs of N are (x, ±y)/√2 with λ = ±μ for the singular triples (x, μ, y) of Â.
 
 λ = 1 occurs once per connected component and would be weighed by 1/0; these directions are constant on each component
-and say nothing about distances inside it. All of them are dropped.
+and carry no information about distances inside it. All of them are dropped.
 """
 
 from abc import abstractmethod
@@ -23,7 +23,7 @@ from saft.structure.bipartite import BipartiteGraph
 from saft.structure.interface import ROWS_AT_ONCE, InteractionEmbedding, mean_of
 from saft.structure.solvers import fix_signs, top_eigenpairs
 
-# Up to here all eigenpairs are computed densely: exact, complete, and faster than iterating.
+# Up to this many nodes all eigenpairs are computed densely: exact, complete, and faster than iterating.
 DENSE_UP_TO = 1500
 CLOSE_TO_ONE, SMALLEST_GAP = 1e-3, 1e-12
 SMALLEST = 1e-8  # eigenvalues below are rounding errors; folding in divides by them
@@ -110,7 +110,7 @@ class KernelEmbedding(InteractionEmbedding):
 
     @abstractmethod
     def _kernel(self) -> Callable[[np.ndarray], np.ndarray]:
-        """g, after a look at the settings."""
+        """g; an error if a setting is out of range."""
 
     def _folded(
         self, neighbours: np.ndarray, starts: np.ndarray, degrees: np.ndarray, rng: np.random.Generator
@@ -121,7 +121,7 @@ class KernelEmbedding(InteractionEmbedding):
 
 
 class DistanceEmbedding(KernelEmbedding):
-    """Resistance distance on the line graph (``alpha`` = 1), or its Katz-damped kin (``alpha`` < 1).
+    """Resistance distance on the line graph (``alpha`` = 1), or its Katz-damped variant (``alpha`` < 1).
 
     g(σ²/2) = 1/(1 − α σ²/2). At full rank and α = 1, for interactions e ≠ e' of one component,
     RD(e, e') = ‖z_e − z_e'‖² + 2 − ‖v_e − v_e'‖²; the paper leaves out the last two terms, which vanish only where
@@ -144,5 +144,5 @@ class DistanceEmbedding(KernelEmbedding):
 
 
 def widened(factors: np.ndarray, dim: int) -> np.ndarray:
-    """With zero columns up to ``dim``: what a graph of low rank has to say fits into fewer."""
+    """The factors with zero columns up to ``dim``: a graph of low rank has fewer eigenpairs."""
     return np.pad(factors, ((0, 0), (0, dim - factors.shape[1])))

@@ -1,4 +1,4 @@
-"""What every structural embedding has in common: fit on a graph, transform interactions, fold new nodes in.
+"""Base of all structural embeddings: fit on a graph, transform interactions, fold new nodes in.
 
 An embedding keeps one vector per user and one per item; the embedding of an interaction is their sum (shortest paths
 combine them differently). So transforming is two gathers and an addition, whether or not an interaction was in the fit,
@@ -18,7 +18,7 @@ ROWS_AT_ONCE = 16_384
 
 
 class InteractionEmbedding(ABC):
-    """Scikit-learn's manner: the constructor only stores, ``fit`` learns, learnt names end in ``_``.
+    """As in scikit-learn, the constructor only stores settings, ``fit`` learns, and learnt attributes end in ``_``.
 
     Attributes:
         user_factors_, item_factors_: (users, dim) and (items, dim); zero for nodes that are not known.
@@ -88,7 +88,7 @@ class InteractionEmbedding(ABC):
 
     @abstractmethod
     def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
-        """(user factors, item factors) of the graph's own numbering."""
+        """(user factors, item factors) in the graph's own numbering."""
 
     @abstractmethod
     def _folded(
@@ -178,9 +178,9 @@ def _scattered(factors: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def _grown(factors: np.ndarray, known: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Tables with room for these codes: the same ones if they have it, else larger ones with some room to spare.
+    """Tables with a row for each of these codes: the same arrays if they suffice, else copies with spare rows.
 
-    So nodes that come one by one do not copy a million others each time.
+    The spare rows avoid a copy of the whole table for every single node that is added.
     """
     needed = int(codes.max()) + 1
     if needed <= len(known) and factors.flags.writeable and known.flags.writeable:
@@ -190,6 +190,6 @@ def _grown(factors: np.ndarray, known: np.ndarray, codes: np.ndarray) -> tuple[n
 
 
 def _unknown(codes: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Those of these codes that have no vector, each once."""
+    """The distinct codes that have no vector."""
     outside = codes >= len(known)
     return np.unique(codes[outside | ~known[np.where(outside, 0, codes)]])

@@ -49,7 +49,7 @@ class ShortestPathEmbedding(InteractionEmbedding):
 
 
 def _spread(graph: BipartiteGraph, users: np.ndarray, items: np.ndarray) -> None:
-    """Fill in the hops of all nodes from those that have 0."""
+    """Fill in the hops of all nodes, breadth first from those that have 0."""
     hop = 0
     frontiers = users == 0, items == 0
     while frontiers[0].any() or frontiers[1].any():

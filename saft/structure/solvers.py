@@ -20,7 +20,7 @@ def top_eigenpairs(
     Lanczos with restarts (ARPACK) from a seeded start. Measured against subspace iteration with Chebyshev filters it
     was two to ten times faster, most on flat spectra (docs/structure.md).
     """
-    if size <= max(4 * wanted, 200):  # a small operator is cheaper to write out
+    if size <= max(4 * wanted, 200):  # a small operator is cheaper as a dense matrix
         values, vectors = eigh(_written_out(apply, size, precision))
     else:
         operator = LinearOperator((size, size), matvec=lambda x: apply(x.reshape(-1, 1))[:, 0], dtype=precision)

@@ -1,7 +1,7 @@
-"""Structure: the distance and centrality embeddings that a model reads, on a scale that suits it.
+"""Structure: the distance and centrality embeddings, standardised as inputs of a model.
 
-Raw entries are of order 1/√m, and a few reach far out where a small part of the graph hangs on one interaction. Columns
-are divided by their spread in the fit, and what lies beyond is cut off; the spread stays with the model.
+Raw entries are of order 1/√m, with a few outliers where a small part of the graph hangs on one interaction. Columns are
+centred and divided by their standard deviation in the fit, then clipped; both statistics are saved with the model.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from saft.structure import embedding
 from saft.structure.interface import InteractionEmbedding
 
-FARTHEST = 5.0  # spreads
+FARTHEST = 5.0  # standard deviations
 
 
 class Structure:

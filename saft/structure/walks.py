@@ -57,7 +57,7 @@ def random_walks(
 def _reconsider(
     walks: np.ndarray, place: int, adjacency: Adjacency, rng: np.random.Generator, p: float, q: float
 ) -> None:
-    """Rejection: proposals are uniform, so each is kept with its weight over the largest one, or drawn again."""
+    """Rejection sampling: uniform proposals, each kept with its weight over the largest one, or drawn again."""
     largest = max(1 / p, 1 / q)
     undecided = np.arange(len(walks))
     for _ in range(MOST_TRIES):
@@ -114,7 +114,7 @@ class Node2Vec(InteractionEmbedding):
         values, vectors = top_eigenpairs(
             lambda block: information @ block, graph.n_nodes, self.dim, graph.precision, self.seed
         )
-        vectors = vectors * np.sqrt(np.maximum(values, 0)).astype(vectors.dtype) / 2  # half: the mean of two
+        vectors = vectors * np.sqrt(np.maximum(values, 0)).astype(vectors.dtype) / 2  # so that sums are means
         fix_signs(vectors)
         vectors = widened(vectors, self.dim)
         return vectors[: graph.n_users], vectors[graph.n_users :]

@@ -84,7 +84,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(tmp_path, row
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_unlabelled_rows_can_be_inspected_when_one_says_so(tmp_path, rows):
+def test_unlabelled_rows_can_be_inspected_with_a_flag(tmp_path, rows):
     pl.DataFrame(rows).drop("label").write_csv(tmp_path / "new.csv")
     assert run("inspect", "new.csv", folder=tmp_path).returncode == 2
     result = run("inspect", "new.csv", "--unlabelled", folder=tmp_path)

@@ -31,16 +31,16 @@ def folder(tmp_path_factory, tiny_encoder) -> Path:
     pl.DataFrame(new).write_csv(folder / "new.csv")
     made = run("train", "reviews.csv", "--out", "model", "--encoder", tiny_encoder, *QUICK, folder=folder)
     assert made.returncode == 0, made.stderr
-    (folder / "said.txt").write_text(made.stdout + made.stderr)
+    (folder / "output.txt").write_text(made.stdout + made.stderr)
     return folder
 
 
-def test_train_says_how_good_the_model_is_and_writes_report_and_card(folder):
-    said = (folder / "said.txt").read_text()
-    assert "test part, 40 rows" in said
-    assert "Macro-F1" in said
-    assert "calibration error" in said
-    assert "Epoch  2: loss" in said
+def test_train_prints_scores_and_writes_report_and_card(folder):
+    output = (folder / "output.txt").read_text()
+    assert "test part, 40 rows" in output
+    assert "Macro-F1" in output
+    assert "calibration error" in output
+    assert "Epoch  2: loss" in output
     page = (folder / "model" / "report.html").read_text()
     for part in ("without text", "without structure", "without messages", "without known labels"):
         assert part in page

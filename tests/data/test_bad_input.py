@@ -38,7 +38,7 @@ def test_a_missing_column_is_named_with_the_nearest_one(file):
     assert "--user usr" in message
 
 
-def test_a_given_name_that_does_not_exist_is_answered_with_the_nearest_one(file):
+def test_a_given_name_that_does_not_exist_is_refused_with_the_nearest_one(file):
     message = refusal(file(GOOD), text="txet")
     assert "there is no column 'txet' to take the text from. Did you mean 'text'?" in message
 
@@ -192,7 +192,7 @@ def test_blank_lines_at_the_end_of_a_file_are_not_rows(file):
     assert len(saft.read(file(GOOD + "\n\n"))) == 20
 
 
-def test_files_that_are_not_there_are_answered_with_the_nearest_name(file, tmp_path):
+def test_files_that_are_not_there_are_refused_with_the_nearest_name(file, tmp_path):
     file(GOOD)
     assert "Did you mean 'reviews.csv'?" in refusal(tmp_path / "reviws.csv")
     assert "No file matches" in refusal(str(tmp_path / "*.parquet"))
@@ -222,7 +222,7 @@ def test_side_tables_with_two_rows_for_one_user_are_refused(rows):
     assert "names the same user in 2 rows (1, 2)" in refusal(rows, user_table=[{"user": "ann"}, {"user": "ann"}])
 
 
-def test_unknown_settings_are_answered_with_the_nearest_one(rows):
+def test_unknown_settings_are_refused_with_the_nearest_one(rows):
     assert "Did you mean 'label'?" in refusal(rows, lable="label")
 
 
@@ -235,7 +235,7 @@ def test_unknown_sources_are_refused():
     assert "Cannot read interactions from int" in refusal(7)
 
 
-def test_unknown_attribute_columns_are_answered_with_the_nearest_one(rows):
+def test_unknown_attribute_columns_are_refused_with_the_nearest_one(rows):
     assert "Did you mean 'time'?" in refusal(rows, user_attributes=["tiem"])
 
 

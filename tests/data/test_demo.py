@@ -50,7 +50,7 @@ def test_texts_are_varied_and_written_about_the_product():
     assert not about.filter(~kitchen).any()
 
 
-def test_labels_follow_from_where_an_interaction_stands_and_what_it_says_together():
+def test_labels_follow_from_the_position_of_an_interaction_and_its_text_together():
     kinds = np.repeat([ORDINARY, RING, BOMB, BRIDGE], 4)
     mood = np.tile([0, 0, 4, 4], 4)
     reason = np.tile([False, True], 8)
@@ -63,7 +63,7 @@ def test_labels_follow_from_where_an_interaction_stands_and_what_it_says_togethe
     ]  # fmt: skip
 
 
-def test_ids_do_not_give_away_what_their_bearers_are():
+def test_ids_do_not_reveal_labels():
     network = saft.demo_network(20_000)
     number = network.user_ids.str.split("-").list.last().cast(pl.Int64).to_numpy()[network.users]
     spam = network.labels == 1

@@ -174,7 +174,7 @@ def test_labels_are_refused_where_no_class_is_known_at_all(known, new):
     assert join(unlabelled, unlabelled).to_frame().columns == ["user", "item", "text"]
 
 
-def test_an_unknown_class_that_no_row_shows_does_no_harm(known):
+def test_an_unknown_class_whose_labels_are_all_hidden_is_ignored(known):
     new = read([("a", "b", "c", "other"), ("a", "b", "c", "bad")]).hiding(np.array([0]))
     assert join(known, new).labels.tolist() == [*known.labels, HIDDEN, 0]
 

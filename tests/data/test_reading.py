@@ -19,7 +19,7 @@ from saft.data.network import HIDDEN
 
 
 def write(frame: pl.DataFrame, path: Path) -> Path:
-    """The frame in the format and compression that the name asks for."""
+    """The frame in the format and compression of the name."""
     name = path.name
     plain = path.with_name(name.removesuffix(".gz").removesuffix(".zst"))
     kind = plain.suffix

@@ -1,4 +1,4 @@
-"""Splits are partitions of the labelled interactions, seeded, and keep their promises."""
+"""Splits are partitions of the labelled interactions, seeded, each with the properties of its kind."""
 
 import numpy as np
 import polars as pl
@@ -57,7 +57,7 @@ def test_every_class_is_trained_on_however_small_it_is(counts, seed):
     assert set(network.labels[split.train]) == set(range(len(counts)))
 
 
-def test_the_temporal_split_never_looks_ahead(network):
+def test_the_temporal_split_tests_on_later_times_than_it_trains_on(network):
     split = saft.split(network, "temporal")
     assert network.times[split.train].max() < network.times[split.valid].min()
     assert network.times[split.valid].max() < network.times[split.test].min()
@@ -76,9 +76,9 @@ def test_interactions_of_the_same_moment_stay_on_the_same_side_of_a_temporal_spl
 @pytest.mark.parametrize(("how", "codes"), [("cold_users", "users"), ("cold_items", "items")])
 def test_cold_users_and_items_are_never_trained_on(network, how, codes):
     split = saft.split(network, how)
-    seen = [set(getattr(network, codes)[part].tolist()) for part in (split.train, split.valid, split.test)]
-    assert seen[0].isdisjoint(seen[1] | seen[2])
-    assert seen[1].isdisjoint(seen[2])
+    parts = [set(getattr(network, codes)[part].tolist()) for part in (split.train, split.valid, split.test)]
+    assert parts[0].isdisjoint(parts[1] | parts[2])
+    assert parts[1].isdisjoint(parts[2])
 
 
 def split_column(values):
@@ -112,7 +112,7 @@ def test_a_split_column_without_validation_gives_up_an_eighth_of_training():
         ("cold_users", {}, "too few users"),
     ],
 )
-def test_impossible_splits_say_why(how, rows, message):
+def test_impossible_splits_are_refused_with_the_reason(how, rows, message):
     table = {"user": [1, 1, 1, 1], "item": [1, 2, 3, 4], "text": ["t"] * 4, "label": [0, 1, 0, 1]}
     with pytest.raises(saft.InputError, match=message):
         saft.split(saft.read(pl.DataFrame(table | (rows or {}))), how)

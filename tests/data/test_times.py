@@ -43,7 +43,7 @@ def test_days_are_recognised_in_every_spelling(value):
     assert not len(unreadable)
 
 
-def test_times_nobody_can_read_are_reported_by_row():
+def test_unreadable_times_are_reported_by_row():
     times, unreadable = parse_times(pl.Series(["2020-05-05", "soon", None, "", "later"]))
     assert unreadable.tolist() == [1, 4]
     assert np.isnat(times[1:]).all()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import saft
-from experiments.results import append, path_of, read_results, seconds_by_row, standing
+from experiments.results import append, path_of, read_results, run_status, seconds_by_row
 from experiments.tables import Network, Row, Table
 
 
@@ -24,7 +24,7 @@ def test_what_is_appended_is_read_and_the_last_line_about_a_run_counts(tmp_path)
     append("mine", result(first, "failed", reason="no luck"), tmp_path)
     append("mine", result(second, "failed", reason="none either"), tmp_path)
     append("mine", result(first, macro_f1=50.0, seconds=1.0), tmp_path)
-    known = standing(table(), tmp_path)
+    known = run_status(table(), tmp_path)
     assert list(known.done) == [first.key]
     assert list(known.failed) == [second.key]
     assert len(read_results("mine", tmp_path)) == 3
@@ -49,7 +49,7 @@ def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path):
 def test_results_with_other_settings_than_the_table_has_now_do_not_count(tmp_path):
     for run in table().runs():
         append("mine", result(run), tmp_path)
-    known = standing(table(max_length=12), tmp_path)
+    known = run_status(table(max_length=12), tmp_path)
     assert (known.done, known.outdated) == ({}, 2)
 
 

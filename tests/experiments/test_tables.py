@@ -86,7 +86,7 @@ PLAN = 'title = "T"\nseeds = [0]\n[[network]]\nnames = ["rotten_tomatoes"]\n[[ro
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (PLAN + "sedd = 3\n", "has an entry 'sedd' that nobody reads"),
+        (PLAN + "sedd = 3\n", "has an unknown entry 'sedd'"),
         (PLAN + '[[row]]\nname = "tfidf"\n', "has several rows called tfidf"),
         (PLAN + 'whole = "all"\n', "the row tfidf is a part of all, which is not there"),
         (PLAN.replace('"T"', "T"), "is not TOML"),

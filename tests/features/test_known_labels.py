@@ -13,11 +13,11 @@ def by_hand(users, items, labels, row, n_classes) -> list[float]:
     overall = [(visible.count(c) + 1) / (len(visible) + n_classes) for c in range(n_classes)]
     result = []
     for nodes in (users, items):
-        seen = [labels[e] for e in range(len(labels)) if e != row and nodes[e] == nodes[row] and labels[e] != HIDDEN]
+        around = [labels[e] for e in range(len(labels)) if e != row and nodes[e] == nodes[row] and labels[e] != HIDDEN]
         for c in range(n_classes):
-            share = (seen.count(c) + PRIOR_WEIGHT * overall[c]) / (len(seen) + PRIOR_WEIGHT)
+            share = (around.count(c) + PRIOR_WEIGHT * overall[c]) / (len(around) + PRIOR_WEIGHT)
             result.append(np.log(share / overall[c]))
-        result.append(np.log(1 + len(seen)))
+        result.append(np.log(1 + len(around)))
     return result
 
 
@@ -26,7 +26,7 @@ def by_hand(users, items, labels, row, n_classes) -> list[float]:
         st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from([HIDDEN, 0, 1, 2])), min_size=1, max_size=20
     )
 )
-def test_what_is_around_an_interaction_is_what_one_counts_by_hand(rows):
+def test_labels_around_an_interaction_are_counted_as_by_hand(rows):
     users, items, labels = (np.array(column, dtype=np.int32) for column in zip(*rows, strict=True))
     known = KnownLabels.count(users, items, labels, 4, 3, 3)
     got = known.features(np.arange(len(rows)))
@@ -35,7 +35,7 @@ def test_what_is_around_an_interaction_is_what_one_counts_by_hand(rows):
     assert got.shape[1] == KnownLabels.width(3)
 
 
-def test_nothing_known_says_nothing():
+def test_without_labels_around_an_interaction_its_features_are_zero():
     users = items = np.zeros(3, np.int32)
     known = KnownLabels.count(users, items, np.array([1, HIDDEN, HIDDEN], np.int32), 1, 1, 2)
     assert not known.features(np.array([0])).any()

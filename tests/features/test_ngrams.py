@@ -1,4 +1,4 @@
-"""N-grams by their hash and the clues made of them, against spelling them out; and whose label a clue may know."""
+"""N-grams by their hash and their log-odds, against spelling them out; log-odds leave out the row's own label."""
 
 from collections import Counter
 
@@ -84,7 +84,7 @@ def labels(network, n_classes) -> np.ndarray:
     return labels
 
 
-def test_a_clue_is_the_log_probability_minus_the_log_share(monkeypatch, network, labels, n_classes):
+def test_log_odds_are_the_log_probability_minus_the_log_share(monkeypatch, network, labels, n_classes):
     monkeypatch.setattr(ngrams, "STEPS", 1_000)
     made = NgramModel.fit(network.texts, labels, n_classes, seed=3)
     counted = count(network.texts[:300])
@@ -99,7 +99,7 @@ def test_a_clue_is_the_log_probability_minus_the_log_share(monkeypatch, network,
     np.testing.assert_array_equal(made.fitted_log_odds[300:], made.log_odds(network.texts[300:]))
 
 
-def test_clues_of_texts_without_a_label_speak_for_their_class():
+def test_log_odds_of_texts_without_a_label_are_largest_for_their_class():
     words = ["splendid", "dreadful", "middling"]
     texts = pl.Series([f"number {number}: a {words[number % 3]} thing" for number in range(90)])
     labels = np.arange(90, dtype=np.int32) % 3
@@ -108,29 +108,29 @@ def test_clues_of_texts_without_a_label_speak_for_their_class():
     assert ngram_log_odds[np.arange(90), labels].min() > 0.3
 
 
-def test_no_clue_knows_the_label_of_its_own_interaction(network, labels, n_classes):
+def test_log_odds_do_not_depend_on_the_label_of_their_own_interaction(network, labels, n_classes):
     first = NgramModel.fit(network.texts, labels, n_classes, seed=3).fitted_log_odds
     for row in (0, 17, 123):
         flipped = labels.copy()
         flipped[row] = (flipped[row] + 1) % n_classes
         second = NgramModel.fit(network.texts, flipped, n_classes, seed=3).fitted_log_odds
         np.testing.assert_array_equal(first[row], second[row])
-        assert (first[300:] != second[300:]).any()  # others may
+        assert (first[300:] != second[300:]).any()  # those of other rows may
 
 
-def test_the_same_seed_gives_the_same_clues(network, labels, n_classes):
+def test_the_same_seed_gives_the_same_log_odds(network, labels, n_classes):
     first, second = (NgramModel.fit(network.texts, labels, n_classes, seed=5).fitted_log_odds for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
-def test_rows_that_no_regression_learnt_from_are_read_like_new_ones(monkeypatch, network, labels, n_classes):
+def test_rows_that_no_regression_was_fitted_to_have_the_log_odds_of_new_ones(monkeypatch, network, labels, n_classes):
     monkeypatch.setattr(ngrams, "MOST_FITTED", 200)
     made = NgramModel.fit(network.texts, labels, n_classes, seed=3)
-    asked = (made.fitted_log_odds[:300] == made.log_odds(network.texts[:300])).all(axis=1)
-    assert asked.sum() == 100
+    as_new = (made.fitted_log_odds[:300] == made.log_odds(network.texts[:300])).all(axis=1)
+    assert as_new.sum() == 100
 
 
-def test_classes_with_few_rows_have_no_clue(network, labels, n_classes):
+def test_log_odds_of_classes_with_few_rows_are_zero(network, labels, n_classes):
     rare = labels.copy()
     rare[:3] = n_classes
     made = NgramModel.fit(network.texts, rare, n_classes + 2, seed=3)
@@ -140,7 +140,7 @@ def test_classes_with_few_rows_have_no_clue(network, labels, n_classes):
 
 
 @pytest.mark.parametrize("known", [0, 5, 400])
-def test_where_there_is_nothing_to_tell_apart_clues_are_silent(network, known):
+def test_log_odds_are_zero_where_fewer_than_two_classes_are_known(network, known):
     labels = np.where(np.arange(400) < known, 0, HIDDEN).astype(np.int32)
     made = NgramModel.fit(network.texts, labels, 3, seed=0)
     assert made.fitted_log_odds.shape == (400, 3)

@@ -13,7 +13,7 @@ N, COLUMNS = 120, 4
 
 @pytest.fixture(params=[2, 3])
 def problem(request) -> tuple[np.ndarray, np.ndarray, int]:
-    """(rows, answers, classes) that are mostly, not wholly, told apart by the rows."""
+    """(rows, targets, classes); the rows separate the classes mostly, not wholly."""
     rng = np.random.default_rng(request.param)
     targets = rng.integers(0, request.param, N)
     rows = rng.normal(size=(N, COLUMNS)) + 0.8 * np.eye(request.param, COLUMNS)[targets]
@@ -27,13 +27,13 @@ def solved(rows, targets, start, strength):
 
 def literal_loss(both, rows, targets, start, strength) -> float:
     total = 0.0
-    for row, answer in zip(rows.astype(np.float64), targets, strict=True):
-        total -= log_softmax(row @ both[:-1] + both[-1])[answer]
+    for row, target in zip(rows.astype(np.float64), targets, strict=True):
+        total -= log_softmax(row @ both[:-1] + both[-1])[target]
     return total / len(rows) + ((both[:-1] - start[:-1]) ** 2).sum() / (2 * strength * len(rows))
 
 
 @pytest.mark.parametrize("strength", [0.1, 3.0])
-def test_from_zero_it_is_scikit_learns(problem, strength):
+def test_from_zero_the_solution_is_that_of_scikit_learn(problem, strength):
     rows, targets, n_classes = problem
     found = solved(rows, targets, np.zeros((COLUMNS + 1, n_classes)), strength)
     # For two classes scikit-learn has one vector of weights where we have two of half its size.
@@ -62,7 +62,7 @@ def test_the_less_strength_the_nearer_to_where_it_started(problem):
     assert away[0] < 0.01 < away[1] < away[2]
 
 
-def test_sparse_rows_are_the_same_rows(problem):
+def test_sparse_rows_give_the_same_solution(problem):
     rows, targets, n_classes = problem
     rows = np.where(np.abs(rows) < 0.5, 0, rows)
     start = np.zeros((COLUMNS + 1, n_classes))

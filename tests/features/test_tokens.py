@@ -25,7 +25,7 @@ def test_tokens_are_those_of_the_tokenizer_and_padding_is_masked(tokenizer):
     assert tokens.lengths.tolist() == expected["attention_mask"].sum(axis=1).tolist()
 
 
-def test_what_is_added_stands_behind_and_what_is_replaced_in_its_place(tokenizer):
+def test_added_texts_come_last_and_replaced_texts_keep_their_position(tokenizer):
     first, more = tokenise(TEXTS[:2], tokenizer, 8), tokenise(TEXTS[2:], tokenizer, 8)
     both = first.followed_by(more)
     assert np.array_equal(both.flat, tokenise(TEXTS, tokenizer, 8).flat)
@@ -34,11 +34,11 @@ def test_what_is_added_stands_behind_and_what_is_replaced_in_its_place(tokenizer
     assert np.array_equal(replaced.flat, tokenise(pl.Series(["", "", "lovely", ""]), tokenizer, 8).flat)
 
 
-def test_a_text_of_a_million_characters_is_cut_and_progress_is_told(tokenizer):
-    heard = []
-    tokens = tokenise(pl.Series(["word " * 200_000, "x"]), tokenizer, 16, heard.append)
+def test_a_text_of_a_million_characters_is_cut_and_progress_is_reported(tokenizer):
+    finished = []
+    tokens = tokenise(pl.Series(["word " * 200_000, "x"]), tokenizer, 16, finished.append)
     assert tokens.lengths.tolist() == [16, 3]
-    assert sum(heard) == 2
+    assert sum(finished) == 2
 
 
 def test_an_encoder_without_its_tokenizer_is_refused(tmp_path):

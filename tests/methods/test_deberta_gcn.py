@@ -32,7 +32,7 @@ def small(family: str) -> torch.nn.Module:
 
 
 @pytest.mark.parametrize("family", ["deberta", "roberta"])
-def test_vectors_are_what_the_named_encoder_says(family, toy, toy_settings, tiny_encoder, tmp_path):
+def test_vectors_are_those_of_the_named_encoder(family, toy, toy_settings, tiny_encoder, tmp_path):
     model = small(family).eval()
     encoder = folder_with(model, tiny_encoder, tmp_path / family)
     method = find("deberta_gcn").make(toy_settings, {"encoder": encoder})
@@ -44,7 +44,7 @@ def test_vectors_are_what_the_named_encoder_says(family, toy, toy_settings, tiny
         np.testing.assert_allclose(found[e], expected, atol=2e-3)  # kept in half precision
 
 
-def test_it_trains_on_them(toy, toy_settings, tiny_encoder, tmp_path):
+def test_it_trains_on_these_vectors(toy, toy_settings, tiny_encoder, tmp_path):
     parts = saft.split(toy, seed=0)
     encoder = folder_with(small("deberta"), tiny_encoder, tmp_path / "deberta")
     method = find("deberta_gcn").make(toy_settings, {"encoder": encoder})

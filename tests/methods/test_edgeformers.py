@@ -8,7 +8,7 @@ from saft.methods import find
 from tests.methods.conftest import texts_of
 
 
-def test_fresh_node_tokens_stand_beside_the_text_in_every_layer_but_the_first(made):
+def test_fresh_node_tokens_are_added_to_the_text_in_every_layer_but_the_first(made):
     model, batch = made("edgeformers")
     logits, texts = model(batch).logits, texts_of(batch)
     first, *others = model.encoder.model.encoder.layer

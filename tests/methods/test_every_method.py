@@ -73,10 +73,10 @@ def test_it_beats_the_majority_class_on_a_separable_network_with_three_component
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_same_seed_gives_the_same_answer_and_labels_outside_of_training_change_nothing(
+def test_the_same_seed_gives_the_same_prediction_and_labels_outside_of_training_change_nothing(
     name, fitted, parts, toy, toy_settings
 ):
-    """The second training gets a network whose test labels are not hidden, but wrong: a method that looks is caught."""
+    """The second training gets a network whose test labels are not hidden, but wrong: a method that uses them fails."""
     from dataclasses import replace
 
     labels = toy.labels.copy()
@@ -101,7 +101,7 @@ def test_every_choice_it_offers_can_be_trained_and_makes_a_difference(
     method = find(name).make(toy_settings, own).fit(hidden, train=parts.train, valid=parts.valid)
     probabilities = method.predict_proba(hidden, parts.test)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
-    if name != "glem_lm":  # which may keep the language model from before the graph had a say
+    if name != "glem_lm":  # which may keep the language model as it was before the round
         assert np.abs(probabilities - fitted(name)[1]).max() > 1e-4
 
 

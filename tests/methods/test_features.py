@@ -1,11 +1,11 @@
-"""Rows dealt to batches."""
+"""Rows split into batches."""
 
 import numpy as np
 
 from saft.methods._features import RowLoader
 
 
-def test_every_row_is_dealt_once_in_an_order_that_seed_and_epoch_decide():
+def test_every_row_is_in_one_batch_in_an_order_that_seed_and_epoch_decide():
     labels, rows = np.zeros(50, np.int32), np.arange(5, 45)
     loader = RowLoader(labels, 2, seed=1, size=16)
     first, again = (next(loader.training_passes(rows, 0)).batches for _ in range(2))
@@ -18,4 +18,4 @@ def test_every_row_is_dealt_once_in_an_order_that_seed_and_epoch_decide():
 
 def test_without_a_size_all_rows_are_one_batch():
     loader = RowLoader(np.zeros(50, np.int32), 2, seed=1)
-    assert [len(batch) for deal in loader.training_passes(np.arange(40), 3) for batch in deal.batches] == [40]
+    assert [len(batch) for view in loader.training_passes(np.arange(40), 3) for batch in view.batches] == [40]

@@ -29,7 +29,7 @@ def test_parts_are_of_equal_size_and_keep_together_what_is_alike():
     assert max(np.bincount(odd)) - min(np.bincount(odd)) <= 1
 
 
-def test_the_tree_is_as_deep_as_sixteen_nodes_to_a_part_ask_for():
+def test_the_tree_is_as_deep_as_sixteen_nodes_to_a_part_require():
     assert [levels_for(n) for n in (3, 40, 64, 1000, 10**6)] == [1, 1, 2, 5, 10]
 
 

@@ -10,7 +10,7 @@ from saft.methods._line_graph import LineGraph
 from saft.metrics import softmax
 
 
-def test_its_answer_is_the_convolution_of_the_kept_language_models_vectors(toy, toy_settings):
+def test_its_prediction_is_the_convolution_of_the_kept_language_models_vectors(toy, toy_settings):
     parts = saft.split(toy, seed=0)
     method = (
         find("glem_gnn")

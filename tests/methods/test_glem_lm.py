@@ -38,15 +38,15 @@ def test_pseudo_labels_are_the_most_confident_and_never_of_training_rows():
 
 def test_the_better_of_before_and_after_is_kept_by_validation(toy, toy_settings):
     parts = saft.split(toy, seed=0)
-    method, seen = find("glem_lm").make(toy_settings | {"epochs": 1}), []
+    method, recorded = find("glem_lm").make(toy_settings | {"epochs": 1}), []
     rounds = method._rounds
 
-    def cached():
+    def recording():
         for pair in rounds():
-            seen.append(pair)
+            recorded.append(pair)
             yield pair
 
-    method._rounds = cached
+    method._rounds = recording
     method.fit(toy.hiding(parts.test), train=parts.train, valid=parts.valid)
-    assert len(seen) == 2
-    assert method.pair_.language_score == max(pair.language_score for pair in seen)
+    assert len(recorded) == 2
+    assert method.pair_.language_score == max(pair.language_score for pair in recorded)

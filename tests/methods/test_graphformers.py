@@ -9,8 +9,8 @@ from tests.methods.test_bert_graphsage import in_order, neighbours
 
 def attended(model, centre: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
     """Attention of the centre over itself and the others, head by head."""
-    aggregation, everybody = model.aggregation, torch.stack([centre, *others])
-    query, keys, values = aggregation.query(centre), aggregation.key(everybody), aggregation.value(everybody)
+    aggregation, states = model.aggregation, torch.stack([centre, *others])
+    query, keys, values = aggregation.query(centre), aggregation.key(states), aggregation.value(states)
     size, parts = len(centre) // aggregation.heads, []
     for head in range(aggregation.heads):
         part = slice(head * size, (head + 1) * size)
@@ -46,12 +46,12 @@ def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, cache_n
         torch.testing.assert_close(logits[place], model.head(states[0].mean(dim=0)), atol=2e-3, rtol=1e-3)
 
 
-def test_remembered_neighbours_say_what_they_say_when_they_are_read(made):
-    (read_by, read), (told_by, told) = (made("graphformers", {"cache_neighbours": flag}) for flag in (False, True))
-    torch.testing.assert_close(in_order(read_by, read), in_order(told_by, told), atol=5e-3, rtol=0)
+def test_logits_with_cached_neighbours_are_those_with_encoded_neighbours(made):
+    (first, encoded), (second, cached) = (made("graphformers", {"cache_neighbours": flag}) for flag in (False, True))
+    torch.testing.assert_close(in_order(first, encoded), in_order(second, cached), atol=5e-3, rtol=0)
 
 
-def test_what_an_interaction_passes_on_knows_nothing_of_its_neighbours(made):
+def test_the_message_state_of_an_interaction_does_not_depend_on_its_neighbours(made):
     model, batch = made("graphformers")
     model.train()
     for module in model.modules():

@@ -1,4 +1,4 @@
-"""Logistic regression with a class that training has not seen."""
+"""Logistic regression with a class without a training row."""
 
 import numpy as np
 

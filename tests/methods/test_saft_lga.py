@@ -5,7 +5,7 @@ from saft.model.saft import SaftModel
 from saft.settings import AS_PRINTED
 
 
-def test_it_is_the_papers_form_and_reads_no_labels(made):
+def test_it_is_the_papers_form_and_uses_no_labels(made):
     settings = find("saft_lga").settings_with({"fusion": "residual", "labels": True}, {})
     assert {name: getattr(settings, name) for name in AS_PRINTED} == AS_PRINTED
     assert settings.messages == "lga"

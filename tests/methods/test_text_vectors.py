@@ -1,4 +1,4 @@
-"""Frozen vectors: kept, found again, and never those of something else."""
+"""Frozen vectors: cached, found again, and never those of other texts or settings."""
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ def settings(tiny_encoder, tmp_path, monkeypatch) -> Settings:
     return Settings(encoder=tiny_encoder, max_length=8)
 
 
-def test_vectors_do_not_depend_on_which_texts_are_read_together(settings):
+def test_vectors_do_not_depend_on_which_texts_are_encoded_together(settings):
     together = text_vectors(TEXTS, settings, "mean")
     for e, text in enumerate(TEXTS):
         np.testing.assert_allclose(text_vectors(pl.Series([text]), settings, "mean")[0], together[e], atol=2e-3)
@@ -37,7 +37,7 @@ def test_another_pooling_cut_length_or_text_is_another_file(settings, tmp_path, 
     assert len(list((tmp_path / "vectors").glob("*.npy"))) == 2
 
 
-def test_another_encoder_at_the_same_place_is_noticed(settings, tmp_path):
+def test_another_encoder_in_the_same_folder_gives_other_vectors(settings, tmp_path):
     import shutil
 
     from transformers import AutoModel

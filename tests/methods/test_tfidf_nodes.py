@@ -10,7 +10,7 @@ from saft.methods.tfidf_nodes import WordsAndNodes
 from saft.settings import Settings
 
 
-def test_logits_are_one_linear_map_of_words_and_both_vectors_and_strangers_share_one():
+def test_logits_are_one_linear_map_of_words_and_both_vectors_and_unknown_nodes_share_one():
     network = saft.demo_network(300)
     torch.manual_seed(0)
     net = WordsAndNodes(5, network, Settings(node_dim=4)).train(False)
@@ -18,9 +18,9 @@ def test_logits_are_one_linear_map_of_words_and_both_vectors_and_strangers_share
     words = torch.rand(300, 5)
     rows = torch.tensor([3, 250, 9])
     graph = LineGraph.of(network)
-    strange = LineGraph(graph.users + network.n_users, graph.items + network.n_items, 10**6, 10**6)
-    for seen, known in ((graph, True), (strange, False)):
-        logits = net(words.to_sparse(), seen, rows)
+    unknown = LineGraph(graph.users + network.n_users, graph.items + network.n_items, 10**6, 10**6)
+    for given, known in ((graph, True), (unknown, False)):
+        logits = net(words.to_sparse(), given, rows)
         for place, e in enumerate(rows.tolist()):
             z_u = net.users.vectors.weight[network.users[e] + 1 if known else 0]
             z_i = net.items.vectors.weight[network.items[e] + 1 if known else 0]

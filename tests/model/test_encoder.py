@@ -1,4 +1,4 @@
-"""Every family, opened, gives what AutoModel gives; added tokens are seen and have no place."""
+"""Every family gives the states of AutoModel; all tokens attend to added tokens, which have no position."""
 
 import pytest
 import torch
@@ -65,7 +65,7 @@ def test_text_alone_gives_what_automodel_gives(encoder, text):
     torch.testing.assert_close(opened[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
 
 
-def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked_or_on_a_higher_level(encoder, text):
+def test_every_token_attends_to_added_tokens_unless_they_are_masked_or_on_a_higher_level(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
     model = TextEncoder(encoder)
     positions = torch.cat([torch.tensor([NO_POSITION]), torch.arange(14), torch.tensor([NO_POSITION] * 2)])
@@ -90,7 +90,7 @@ def test_added_tokens_are_seen_by_every_token_and_change_nothing_when_masked_or_
     torch.testing.assert_close(run(first, there=1, attention_levels=above), alone, atol=1e-5, rtol=0)
 
 
-def test_a_token_sees_its_own_level_and_those_below(encoder, text):
+def test_a_token_attends_to_its_own_level_and_those_below(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
     model = TextEncoder(encoder)
     positions = torch.cat([torch.tensor([NO_POSITION]), torch.arange(14), torch.tensor([NO_POSITION])])
@@ -104,12 +104,12 @@ def test_a_token_sees_its_own_level_and_those_below(encoder, text):
 
     with torch.no_grad():
         start, other_top, other_middle = run(1, 1), run(2, 1), run(1, 2)
-    torch.testing.assert_close(other_top[:, -1], start[:, -1])  # the middle does not see the top
-    assert ((other_middle[:, 0] - start[:, 0]).abs().amax(dim=1) > 1e-6).all()  # the top sees the middle
+    torch.testing.assert_close(other_top[:, -1], start[:, -1])  # the middle does not attend to the top
+    assert ((other_middle[:, 0] - start[:, 0]).abs().amax(dim=1) > 1e-6).all()  # the top attends to the middle
     torch.testing.assert_close(other_middle[:, 1:-1][mask.bool()], start[:, 1:-1][mask.bool()])
 
 
-def test_tokens_that_are_wanted_are_the_same_if_the_others_are_not(encoder, text):
+def test_computing_the_first_tokens_only_does_not_change_them(encoder, text):
     tokens, mask = pads(encoder, *text), text[1]
     model = TextEncoder(encoder)
     positions = torch.cat([torch.arange(14), torch.tensor([NO_POSITION] * 2)])

@@ -28,7 +28,7 @@ def test_propagation_is_the_product_with_the_dense_operator(batch):
 
 
 def test_gradients_of_a_large_batch_are_the_same_every_time():
-    """Bit by bit, with threads: a seed decides everything only if sums are added up in a fixed order."""
+    """Bit by bit, with threads: results are reproducible only if sums are added up in a fixed order."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     nodes = torch.randint(40, (4000,), generator=torch.Generator().manual_seed(0))
@@ -42,11 +42,11 @@ def test_gradients_of_a_large_batch_are_the_same_every_time():
     assert all(torch.equal(gradient, found[0]) for gradient in found)
 
 
-def test_those_outside_the_sample_hear_it_and_themselves_and_are_not_heard(batch):
+def test_interactions_outside_of_the_sample_receive_it_and_themselves_and_send_nothing(batch):
     start, nodes = batch
     is_source = torch.tensor([True, False, True, True, False, False] * 2)
-    heard = (nodes[:, None] == nodes[None]) & (is_source[None] | torch.eye(12, dtype=torch.bool))
-    dense = heard.double() / (heard.double().sum(dim=1, keepdim=True) + 1)
+    receives = (nodes[:, None] == nodes[None]) & (is_source[None] | torch.eye(12, dtype=torch.bool))
+    dense = receives.double() / (receives.double().sum(dim=1, keepdim=True) + 1)
     torch.testing.assert_close(propagate(start, nodes, NODES, is_source), dense @ start)
 
 
@@ -82,17 +82,17 @@ def test_the_gated_attention_unit_is_the_formula_on_the_dense_operator(batch, ro
 
 
 @pytest.mark.parametrize("kind", [LineGraphAttention, GatedAttentionUnit])
-def test_an_interaction_hears_only_from_those_that_share_its_node(batch, kind):
+def test_an_interaction_receives_only_from_those_that_share_its_node(batch, kind):
     start, nodes = batch
     layer = kind(WIDTH).double()
-    heard = layer(start, nodes, NODES)
+    before = layer(start, nodes, NODES)
     changed = start.clone()
     changed[3] += 1  # of node 1
-    difference = (layer(changed, nodes, NODES) - heard).abs().amax(1) > 1e-12
+    difference = (layer(changed, nodes, NODES) - before).abs().amax(1) > 1e-12
     assert difference.nonzero()[:, 0].tolist() == (nodes == 1).nonzero()[:, 0].tolist()
 
 
-def test_memory_is_linear_a_hub_of_two_hundred_thousand_interactions_is_no_trouble():
+def test_a_hub_of_two_hundred_thousand_interactions_needs_linear_memory_only():
     nodes = torch.zeros(200_000, dtype=torch.long)  # P would have 4 · 10¹⁰ entries
     result = propagate(torch.ones(200_000, 4), nodes, 1)
     torch.testing.assert_close(result, torch.full((200_000, 4), 200_000 / 200_001))
@@ -103,12 +103,12 @@ def test_only_receivers_are_computed_and_their_output_is_the_same(batch, kind):
     states, nodes = batch
     torch.manual_seed(0)
     unit = kind(WIDTH).double()
-    everybody = unit(states, nodes, NODES)
-    torch.testing.assert_close(unit(states, nodes, NODES, n_receivers=4), everybody[:4])
+    whole = unit(states, nodes, NODES)
+    torch.testing.assert_close(unit(states, nodes, NODES, n_receivers=4), whole[:4])
 
 
-def test_attention_that_starts_as_the_identity_says_what_was_heard(batch):
+def test_attention_that_starts_as_the_identity_gives_the_normalised_sum_of_received_and_own_states(batch):
     states, nodes = batch
-    said = LineGraphAttention(WIDTH, rounds=1, identity=True).double()(states, nodes, NODES)
-    heard = propagate(states, nodes, NODES) + states
-    torch.testing.assert_close(said, torch.nn.functional.layer_norm(heard, heard.shape[1:]))
+    found = LineGraphAttention(WIDTH, rounds=1, identity=True).double()(states, nodes, NODES)
+    received = propagate(states, nodes, NODES) + states
+    torch.testing.assert_close(found, torch.nn.functional.layer_norm(received, received.shape[1:]))

@@ -31,7 +31,7 @@ def network():
 
 
 def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
-    """An untrained model in evaluation mode, with a batch of 7 targets."""
+    """An untrained model in evaluation mode, with a batch of 7 seed rows."""
     torch.manual_seed(1)
     featurizer = Featurizer(settings, load_tokenizer(settings.encoder)).fit(network)
     features = featurizer.transform(network)
@@ -39,7 +39,7 @@ def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     columns = (known.shape[1] for known in (features.user_vectors, features.item_vectors, features.ngram_log_odds))
     sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns)
     model = SaftModel(encoder, settings, sizes).eval()
-    for parameter in model.parameters():  # also what starts at zero takes part
+    for parameter in model.parameters():  # those that start at zero take part too
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.1)
     cache = None
@@ -51,7 +51,7 @@ def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
 
 
 def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
-    """Logits of the targets, formula by formula, with dense P and no padding."""
+    """Logits of the seed rows, formula by formula, with dense P and no padding."""
     s = model.settings
     texts = [tokens[row : row + 1, : mask[row].sum()] for tokens, mask in batch.texts for row in range(len(tokens))]
     states = [model.encoder.embed(tokens, torch.ones_like(tokens)) for tokens in texts]
@@ -65,19 +65,19 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
         if batch.side_features is not None:
             tokens.append(model.side_token(batch.side_features[e]))
         added.append(torch.stack(tokens)[None])
-    hinted = int(batch.side_features is not None)
-    attention_levels = [ADDED] * (added[0].shape[1] - hinted) + [PROXY] * hinted
+    n_side = int(batch.side_features is not None)
+    attention_levels = [ADDED] * (added[0].shape[1] - n_side) + [PROXY] * n_side
 
     def run(number: int, e: int, extra: torch.Tensor) -> torch.Tensor:
         length = states[e].shape[1]
         whole = torch.cat([proxies[e][:, None], states[e], extra], dim=1)
         positions = torch.tensor([NO_POSITION, *range(length), *[NO_POSITION] * extra.shape[1]])
-        mine = (
+        levels = (
             torch.tensor([PROXY] + [TEXT] * length + attention_levels[: extra.shape[1]])
             if s.fusion == "residual"
             else None
         )
-        return model.encoder.run_layer(number, whole, torch.ones(whole.shape[:2], dtype=torch.long), positions, mine)
+        return model.encoder.run_layer(number, whole, torch.ones(whole.shape[:2], dtype=torch.long), positions, levels)
 
     def keep(after: list[torch.Tensor]) -> None:
         for e, states_after in enumerate(after):
@@ -88,36 +88,36 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
         before = [torch.cat([p[:, None], t], dim=1).mean(dim=1) for p, t in zip(proxies, states, strict=True)]
         after = [run(number, e, added[e]) for e in range(len(texts))]
         keep(after)
-        spoken = [torch.cat([h[:, place - added[0].shape[1]] for h in after]) for place in (0, 1)]
+        outgoing = [torch.cat([h[:, side - added[0].shape[1]] for h in after]) for side in (0, 1)]
         if s.text_messages:
-            spoken = [said + torch.cat([t.mean(dim=1) for t in states]) for said in spoken]
-        heard = literal_messages(model, number, batch, spoken, (user_tokens, item_tokens))
+            outgoing = [own + torch.cat([t.mean(dim=1) for t in states]) for own in outgoing]
+        received = literal_messages(model, number, batch, outgoing, (user_tokens, item_tokens))
         for e in range(len(texts)):
-            parts = [proxies[e], *(heard[side][e : e + 1] for side in layer.messages)]
+            parts = [proxies[e], *(received[side][e : e + 1] for side in layer.messages)]
             if s.fusion == "paper":
                 proxies[e] = functional.relu(layer.update(torch.cat(parts, dim=1)))
             else:
                 mixed = layer.update(torch.cat([*parts, added[e].flatten(1)], dim=1))
                 proxies[e] = proxies[e] + layer.out(functional.gelu(mixed))
     return torch.cat(
-        [literal_answer(model, batch, e, proxies[e], states[e], before[e]) for e in batch.seed_rows.tolist()]
+        [literal_logits(model, batch, e, proxies[e], states[e], before[e]) for e in batch.seed_rows.tolist()]
     )
 
 
-def literal_messages(model, number, batch, spoken, node_tokens) -> dict[str, torch.Tensor]:
+def literal_messages(model, number, batch, outgoing, node_tokens) -> dict[str, torch.Tensor]:
     """side → û of every interaction, with the dense P."""
-    s, layer, heard = model.settings, model.layers[number - 1], {}
+    s, layer, received = model.settings, model.layers[number - 1], {}
     for place, (side, nodes) in enumerate((("user", batch.users), ("item", batch.items))):
         if side not in layer.messages:
             continue
-        start = spoken[place]
+        start = outgoing[place]
         if batch.cached is not None:
             start = torch.cat([start, batch.cached[:, number - 1, place]])
         start = start + s.lam * node_tokens[place]
         if s.labels:
             start = start + model.label_states.weight[batch.labels]
         same = nodes[:, None] == nodes[None]
-        if s.fusion == "residual":  # the sample of the node speaks, and everybody hears itself
+        if s.fusion == "residual":  # sources are the sample of the node; every interaction receives itself
             same &= batch.is_source[side][None] | torch.eye(len(nodes), dtype=torch.bool)
         dense = same.to(start.dtype) / (same.sum(dim=1, keepdim=True) + 1)
         unit = layer.messages[side]
@@ -128,23 +128,23 @@ def literal_messages(model, number, batch, spoken, node_tokens) -> dict[str, tor
             else:
                 gate, shift = functional.silu(unit.gate(start)), functional.silu(unit.shift(start))
                 state = unit.mix(gate * (dense @ state + s.delta * shift))
-        heard[side] = unit.norm(unit.out(state))
-    return heard
+        received[side] = unit.norm(unit.out(state))
+    return received
 
 
-def literal_answer(model, batch, e, proxy, states, before) -> torch.Tensor:
+def literal_logits(model, batch, e, proxy, states, before) -> torch.Tensor:
     """Logits of interaction e from its last layer and the mean of the one before."""
     words = states.mean(dim=1)
     if model.settings.readout == "paper":
-        seen = (torch.cat([proxy[:, None], states], dim=1).mean(dim=1) + before) / 2
+        representation = (torch.cat([proxy[:, None], states], dim=1).mean(dim=1) + before) / 2
     elif model.settings.readout == "concat":
-        seen = torch.cat([proxy, words], dim=1)
+        representation = torch.cat([proxy, words], dim=1)
     else:
         gate = torch.sigmoid(model.readout.gate(torch.cat([proxy, words], dim=1)))
-        seen = gate * proxy + (1 - gate) * words
+        representation = gate * proxy + (1 - gate) * words
     if batch.side_features is not None:
-        seen = torch.cat([seen, batch.side_features[e : e + 1]], dim=1)
-    return model.head(seen)
+        representation = torch.cat([representation, batch.side_features[e : e + 1]], dim=1)
+    return model.head(representation)
 
 
 VARIANTS = {
@@ -155,8 +155,8 @@ VARIANTS = {
     "encoded neighbours": {"cache_neighbours": False},
     "without words in messages": {"text_messages": False},
     "words in messages under paper fusion": AS_PRINTED | {"text_messages": True},
-    "phrases without labels": {"labels": False},
-    "labels without phrases": {"ngrams": False},
+    "n-grams without labels": {"labels": False},
+    "labels without n-grams": {"ngrams": False},
     "neither": {"labels": False, "ngrams": False},
     "labels under paper fusion": AS_PRINTED | {"labels": True},
     "without user-wise messages": AS_PRINTED | {"user_messages": False},
@@ -177,7 +177,7 @@ def test_the_model_is_the_method_written_out(network, tiny_settings, name):
         torch.testing.assert_close(model(batch).logits, literal(model, batch), atol=2e-5, rtol=1e-4)
 
 
-def test_under_residual_fusion_the_text_is_read_exactly_as_the_pretrained_encoder_reads_it(network, tiny_settings):
+def test_under_residual_fusion_the_text_is_encoded_exactly_as_by_the_pretrained_encoder(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
     with torch.no_grad():
         representation = model(batch).representation
@@ -196,7 +196,7 @@ def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, 
     torch.testing.assert_close(start, other)
 
 
-def test_what_is_passed_on_depends_on_nothing_but_the_interaction_itself(network, tiny_settings):
+def test_the_message_state_depends_on_nothing_but_the_interaction_itself(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
     changed = dataclasses.replace(
         batch, cached=batch.cached + 1, side_features=batch.side_features + 1, labels=torch.zeros_like(batch.labels)
@@ -207,7 +207,7 @@ def test_what_is_passed_on_depends_on_nothing_but_the_interaction_itself(network
     assert (first.logits - second.logits).abs().max() > 1e-4
 
 
-def test_the_model_does_not_look_at_the_answers(network, tiny_settings):
+def test_logits_do_not_depend_on_the_targets(network, tiny_settings):
     model, batch = made(network, Settings.of(tiny_settings))
     with torch.no_grad():
         other = model(dataclasses.replace(batch, targets=torch.full_like(batch.targets, HIDDEN)))
@@ -220,7 +220,7 @@ def test_new_users_and_items_have_the_vector_kept_for_them(network, tiny_setting
     new = dataclasses.replace(batch.user_nodes, slots=torch.zeros_like(batch.user_nodes.slots))
     with torch.no_grad():
         torch.testing.assert_close(tokens(new), tokens(new)[:1].expand(len(new), -1))
-        tokens.train()  # and training drops known ones to it
+        tokens.train()  # in training, node dropout replaces known ones by it
         torch.testing.assert_close(tokens(batch.user_nodes), tokens(new))
 
 

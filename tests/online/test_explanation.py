@@ -1,4 +1,4 @@
-"""Explanations by taking things away, against really taking them away and asking again."""
+"""Effects of words, neighbours and features, against predictions without them."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def probability(live, row, label) -> float:
     return live.predict([Interaction(**row)])[0].probabilities[live.classes.to_list().index(label)]
 
 
-def test_the_effect_of_a_word_is_what_the_text_without_it_lacks(live, row):
+def test_the_effect_of_a_word_is_what_the_probability_loses_without_it(live, row):
     found = saft.explain(live, row)
     before = probability(live, row, found.label)
     assert found.probabilities[found.label] == pytest.approx(before, abs=1e-5)
@@ -48,7 +48,7 @@ def test_the_effect_of_a_word_is_what_the_text_without_it_lacks(live, row):
         assert word.effect == pytest.approx(before - probability(live, without, found.label), abs=1e-5)
 
 
-def test_the_effect_of_a_neighbour_is_what_the_network_without_it_lacks(classifier, live, row):
+def test_the_effect_of_a_neighbour_is_what_the_probability_loses_without_it(classifier, live, row):
     alone = saft.explain(live, row | {"user": "somebody"})
     (number,) = live.add([Interaction("somebody", "something", "quite different words")])
     found = saft.explain(live, row | {"user": "somebody"})
@@ -64,7 +64,7 @@ def test_the_effect_of_a_neighbour_is_what_the_network_without_it_lacks(classifi
     assert added.effect == pytest.approx(expected, abs=0.05)
 
 
-def test_the_label_of_a_neighbour_is_taken_away_with_it(live, row):
+def test_the_label_of_a_neighbour_is_removed_with_it(live, row):
     before = saft.explain(live, row)
     numbers = [one.number for one in before.neighbours if one.interaction.label is not None]
     assert numbers
@@ -80,7 +80,7 @@ def test_the_label_of_a_neighbour_is_taken_away_with_it(live, row):
             np.testing.assert_array_equal(lost, expected)
 
 
-def test_everything_the_model_is_shown_has_an_effect_of_its_own(live, row):
+def test_every_kind_of_feature_has_an_effect_of_its_own(live, row):
     found = saft.explain(live, row)
     names = {feature.name for feature in found.features}
     assert names == {"distance", "centrality", "user", "item", "user labels", "item labels", "ngrams"}
@@ -101,14 +101,14 @@ def test_known_interactions_are_explained_by_number(network, classifier, live):
         saft.explain(live, N)
 
 
-def test_a_misspelt_interaction_is_answered_with_a_sentence(live, row):
+def test_a_misspelt_or_incomplete_interaction_is_refused_with_a_sentence(live, row):
     with pytest.raises(saft.InputError, match=r"no 'txt'\. Did you mean 'text'"):
         saft.explain(live, {"user": "u", "item": "i", "txt": "t"})
     with pytest.raises(saft.InputError, match="there is no item, text"):
         saft.explain(live, {"user": "u"})
 
 
-def test_long_texts_are_taken_apart_in_pieces(live, row):
+def test_the_words_of_a_long_text_are_removed_in_pieces(live, row):
     text = " ".join(f"word{number}" for number in range(1000))
     words = saft.explain(live, row | {"text": text}).words
     assert MOST_PARTS / 2 < len(words) <= MOST_PARTS

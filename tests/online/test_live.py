@@ -1,4 +1,4 @@
-"""A network that grows while it answers: its answers are those of the classifier on the same network.
+"""A growing network: its predictions are those of the classifier on the same network.
 
 Covers: online.growing, online.subgraph.
 """
@@ -24,8 +24,8 @@ def network():
 VARIANTS = {
     "product": {"neighbours": 3},
     "by distance": {"neighbours": 3, "sampling": "distance"},
-    "neighbours read again, trained vectors": {"neighbours": 3, "cache_neighbours": False, "nodes": "trained"},
-    "no labels, no phrases": {"neighbours": 3, "labels": False, "ngrams": False},
+    "neighbours encoded again, trained vectors": {"neighbours": 3, "cache_neighbours": False, "nodes": "trained"},
+    "no labels, no n-grams": {"neighbours": 3, "labels": False, "ngrams": False},
     "text only": TEXT_ONLY,
 }
 
@@ -48,31 +48,32 @@ def as_row(network, number) -> dict:
     }
 
 
-def test_answers_about_new_interactions_are_the_classifiers(network, classifier, live):
+def test_predictions_of_new_interactions_are_those_of_the_classifier(network, classifier, live):
     known = as_row(network, 7)
     rows = [known, known | {"user": "new"}, known | {"item": "new"}, {"user": "u", "item": "i", "text": "odd"}]
-    answers = live.predict([Interaction(**row) for row in rows])
-    for row, answer in zip(rows, answers, strict=True):
+    predicted = live.predict([Interaction(**row) for row in rows])
+    for row, prediction in zip(rows, predicted, strict=True):
         expected = classifier.predict_proba([row])[0]
-        np.testing.assert_allclose(answer.probabilities, expected, atol=1e-4)
-        assert answer.label == classifier.classes_[int(expected.argmax())]
-    assert [(a.known_user, a.known_item) for a in answers] == [(True, True), (False, True), (True, False), (False,) * 2]
+        np.testing.assert_allclose(prediction.probabilities, expected, atol=1e-4)
+        assert prediction.label == classifier.classes_[int(expected.argmax())]
+    found = [(p.known_user, p.known_item) for p in predicted]
+    assert found == [(True, True), (False, True), (True, False), (False,) * 2]
 
 
-def test_answers_about_known_interactions_are_the_classifiers(network, classifier, live):
+def test_predictions_of_known_interactions_are_those_of_the_classifier(network, classifier, live):
     for number in (0, 5, 249, 250, N - 1):
         expected = classifier.predict_proba(network.take(np.array([number])))
         np.testing.assert_allclose(live.probabilities([live.ego_graph_of(number)]), expected, atol=1e-4)
 
 
-def test_questions_asked_together_are_answered_as_if_asked_alone(network, live):
+def test_interactions_predicted_together_are_predicted_as_if_alone(network, live):
     rows = [Interaction(**as_row(network, number)) for number in range(40)] + [Interaction("n", "n", "x y z")] * 2
-    together = live.predict(rows)
-    for row, answer in zip(rows[-6:], together[-6:], strict=True):
-        np.testing.assert_allclose(live.predict([row])[0].probabilities, answer.probabilities, atol=1e-5)
+    batched = live.predict(rows)
+    for row, prediction in zip(rows[-6:], batched[-6:], strict=True):
+        np.testing.assert_allclose(live.predict([row])[0].probabilities, prediction.probabilities, atol=1e-5)
 
 
-def test_asking_changes_nothing_and_adding_does(network, classifier, live):
+def test_predicting_changes_nothing_and_adding_does(network, classifier, live):
     row = Interaction(**as_row(network, 3))
     before = live.predict([row])[0].probabilities
     live.predict([Interaction("stranger", row.item, "hm")])
@@ -85,10 +86,10 @@ def test_asking_changes_nothing_and_adding_does(network, classifier, live):
     assert live.predict([Interaction("stranger", "new", "x")])[0].known_user
     assert live.interaction(N).label == live.classes[0]
     assert {N, N + 1, N + 2, N + 3} <= set(live.neighbours(3)["item"].tolist())
-    np.testing.assert_allclose(classifier.predict_proba([as_row(network, 3)])[0], before, atol=1e-4)  # as it was
+    np.testing.assert_allclose(classifier.predict_proba([as_row(network, 3)])[0], before, atol=1e-4)  # unchanged
 
 
-def test_a_verdict_is_seen_by_neighbours_but_not_by_its_own_interaction(network, classifier, live):
+def test_a_verdict_changes_predictions_of_neighbours_but_not_of_its_own_interaction(network, classifier, live):
     own = live.probabilities([live.ego_graph_of(260)])
     other = next(int(n) for n in live.neighbours(260)["item"])
     before = live.probabilities([live.ego_graph_of(other)])
@@ -103,13 +104,13 @@ def test_a_verdict_is_seen_by_neighbours_but_not_by_its_own_interaction(network,
         live.label(260, "nonsense")
 
 
-def test_remembered_states_can_be_handed_back(network, classifier):
+def test_message_states_of_added_interactions_can_be_given_instead_of_computed(network, classifier):
     rows = [Interaction("stranger", as_row(network, 3)["item"], "terrible"), Interaction("stranger", "new", "fine")]
     first, second = LiveNetwork(classifier), LiveNetwork(classifier)
     first.add(rows)
     second.add(rows, first.states(np.array([N, N + 1])))
-    asked = [Interaction(**as_row(network, 3)), Interaction("stranger", "new", "again")]
-    for one, other in zip(first.predict(asked), second.predict(asked), strict=True):
+    others = [Interaction(**as_row(network, 3)), Interaction("stranger", "new", "again")]
+    for one, other in zip(first.predict(others), second.predict(others), strict=True):
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
 
 
@@ -119,7 +120,7 @@ def test_a_model_with_the_papers_fusion_is_refused(network, tiny_settings):
         LiveNetwork(SaftClassifier(**settings).fit(network))
 
 
-def test_an_array_grows_without_forgetting():
+def test_a_growing_array_keeps_all_entries():
     growing, whole = GrowingArray(np.arange(3)), list(range(3))
     for number in range(50):
         growing.append(np.array([number, -number]))

@@ -38,7 +38,7 @@ class Server:
 
     def __init__(self, model: Path, database: Path, *options: str, token: str | None = None) -> None:
         self.database, self.port = database, free_port()
-        # Exporting takes longer than all that is asked here; test_onnx_session.py does it.
+        # Exporting takes longer than all requests here; test_onnx_session.py does it.
         command = ["-m", "saft", "serve", str(model), "--port", str(self.port), "--no-onnx"]
         command += ["--database", str(database)]
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A really running server, asked over HTTP.
+"""A running server, over HTTP.
 
 Covers: cli.serve, server.limits, server.loading, server.middleware, server.routes.
 """
@@ -32,31 +32,31 @@ def live(model_folder) -> LiveNetwork:
     return LiveNetwork(saft.load(model_folder))
 
 
-def ask(server, *rows) -> httpx.Response:
+def predict(server, *rows) -> httpx.Response:
     return server.client.post("/predict", json={"interactions": list(rows)})
 
 
 def test_predictions_are_those_of_the_library(server, live):
     network = saft.demo_network(N)
     known = {"user": network.user_ids[0], "item": network.item_ids[0], "text": "lovely"}
-    answers = ask(server, ROW, known).json()["predictions"]
-    for row, answer in zip((ROW, known), answers, strict=True):
+    predictions = predict(server, ROW, known).json()["predictions"]
+    for row, prediction in zip((ROW, known), predictions, strict=True):
         expected = live.predict([Interaction(**row)])[0]
-        assert answer["label"] == expected.label
-        np.testing.assert_allclose(list(answer["probabilities"].values()), expected.probabilities, atol=1e-5)
-        assert sum(answer["probabilities"].values()) == pytest.approx(1)
-    assert [(a["known_user"], a["known_item"]) for a in answers] == [(False, False), (True, True)]
+        assert prediction["label"] == expected.label
+        np.testing.assert_allclose(list(prediction["probabilities"].values()), expected.probabilities, atol=1e-5)
+        assert sum(prediction["probabilities"].values()) == pytest.approx(1)
+    assert [(one["known_user"], one["known_item"]) for one in predictions] == [(False, False), (True, True)]
 
 
-def test_what_is_added_is_kept_and_seen_by_what_is_asked_next(server):
+def test_added_interactions_are_stored_and_change_later_predictions(server):
     row = {"user": "an adder", "item": "an added thing", "text": "fine"}
-    before = ask(server, row).json()["predictions"][0]
+    before = predict(server, row).json()["predictions"][0]
     added = [row | {"text": f"number {number}", "label": "spam"} for number in range(5)]
-    answer = server.client.post("/interactions", json={"interactions": added})
-    assert answer.status_code == 201
-    ids = answer.json()["ids"]
+    response = server.client.post("/interactions", json={"interactions": added})
+    assert response.status_code == 201
+    ids = response.json()["ids"]
     assert len(ids) == 5
-    after = ask(server, row).json()["predictions"][0]
+    after = predict(server, row).json()["predictions"][0]
     assert after["known_user"]
     assert after["probabilities"] != before["probabilities"]
     kept = server.client.get(f"/interactions/{ids[2]}").json()
@@ -106,7 +106,7 @@ def test_a_verdict_is_stored_and_can_be_taken_back(server):
     wrong = server.client.post("/labels", json={"id": first["id"], "label": "wonderful"})
     assert wrong.status_code == 422
     assert "genuine, spam, suspicious" in wrong.json()["detail"]
-    relabelled = server.client.post("/labels", json={"id": "t3", "label": "spam"}).json()  # one that training knew
+    relabelled = server.client.post("/labels", json={"id": "t3", "label": "spam"}).json()  # a row of training
     assert (relabelled["label"], relabelled["reviewed"]) == ("spam", True)
 
 
@@ -121,14 +121,14 @@ def test_explanations_name_words_neighbours_and_features(server, live):
 
 
 @pytest.mark.parametrize("path", ["/interactions/n99999", "/neighbours/t99999", "/explain/n0"])
-def test_what_does_not_exist_is_said_not_to(server, path):
-    answer = server.client.get(path)
-    assert answer.status_code == 404
-    assert "There is no interaction" in answer.json()["detail"]
+def test_an_unknown_id_is_refused_with_status_404(server, path):
+    response = server.client.get(path)
+    assert response.status_code == 404
+    assert "There is no interaction" in response.json()["detail"]
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
         ("{", "JSON"),
         ("[]", "dictionary"),
@@ -138,10 +138,10 @@ def test_what_does_not_exist_is_said_not_to(server, path):
         ('{"interactions": [{"user": "\\ud800", "item": "b"}]}', "Unicode"),
     ],
 )
-def test_nonsense_is_answered_with_a_sentence(server, body, says):
-    answer = server.client.post("/predict", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 422
-    assert says in answer.json()["detail"]
+def test_a_bad_request_is_refused_with_a_sentence(server, body, message):
+    response = server.client.post("/predict", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 422
+    assert message in response.json()["detail"]
 
 
 def test_pages_and_documents_are_there(server):
@@ -151,44 +151,44 @@ def test_pages_and_documents_are_there(server):
     assert "http" not in server.client.get("/page.js").text.replace("http://www.w3.org/2000/svg", "")  # works offline
     paths = server.client.get("/openapi.json").json()["paths"]
     assert {"/predict", "/interactions", "/labels", "/neighbours/{id}", "/explain/{id}", "/metrics"} <= set(paths)
-    ask(server, ROW)
+    predict(server, ROW)
     metrics = server.client.get("/metrics").text
     assert 'saft_requests_total{method="POST",route="/predict",status="200"}' in metrics
     assert "saft_predictions_total" in metrics
 
 
-def test_limits_and_tokens_are_kept_with_the_status_that_says_so(model_folder, tmp_path):
+def test_limits_and_tokens_are_enforced_with_the_status_for_it(model_folder, tmp_path):
     (tmp_path / "token").write_text("secret-word\n")
     options = ["--rows", "3", "--text-length", "100", "--body-kb", "4", "--waiting", "1", "--gather-ms", "100"]
     options += ["--token-file", str(tmp_path / "token")]
     with serving(model_folder, tmp_path / "kept.sqlite", *options, token="secret-word") as server:
-        assert ask(server, *[ROW] * 4).status_code == 422
-        assert "At most 3" in ask(server, *[ROW] * 4).json()["detail"]
-        assert ask(server, ROW | {"text": "x" * 101}).status_code == 422
-        assert ask(server, ROW | {"text": "x" * 5000}).status_code == 413
+        assert predict(server, *[ROW] * 4).status_code == 422
+        assert "At most 3" in predict(server, *[ROW] * 4).json()["detail"]
+        assert predict(server, ROW | {"text": "x" * 101}).status_code == 422
+        assert predict(server, ROW | {"text": "x" * 5000}).status_code == 413
         body = json.dumps({"interactions": [ROW | {"text": "x" * 5000}]}).encode()
         streamed = server.client.post(
             "/predict", content=(body[at : at + 100] for at in range(0, len(body), 100)),
             headers={"Content-Type": "application/json"},
         )  # fmt: skip
         assert (streamed.status_code, "kilobytes" in streamed.json()["detail"]) == (413, True)
-        statuses = _ask_at_once(server, 24)
+        statuses = _predict_at_once(server, 24)
         assert set(statuses) <= {200, 429}
         assert 429 in statuses
-        assert ask(server, ROW).status_code == 200
+        assert predict(server, ROW).status_code == 200
         _check_token(server)
 
 
 def _check_token(server: Server) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic secret-word"}):
-        answer = httpx.post(f"{server.url}/predict", json={"interactions": [ROW]}, headers=headers)
-        assert answer.status_code == 401, headers
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        response = httpx.post(f"{server.url}/predict", json={"interactions": [ROW]}, headers=headers)
+        assert response.status_code == 401, headers
+        assert response.headers["WWW-Authenticate"] == "Bearer"
     assert httpx.get(f"{server.url}/health").status_code == 200
     assert httpx.get(f"{server.url}/metrics").status_code == 401
 
 
-def _ask_at_once(server: Server, clients: int) -> list[int]:
+def _predict_at_once(server: Server, clients: int) -> list[int]:
     statuses: list[int] = []
     threads = [
         threading.Thread(
@@ -207,47 +207,47 @@ def _ask_at_once(server: Server, clients: int) -> list[int]:
     return statuses
 
 
-def test_a_request_that_takes_too_long_is_given_up(model_folder, tmp_path):
+def test_a_request_that_takes_too_long_ends_with_status_503(model_folder, tmp_path):
     app = create_app(service_loader(model_folder, tmp_path / "kept.sqlite", onnx=False), Limits(seconds=0.0001))
     with TestClient(app) as client:
         while client.get("/ready").status_code == 503:
             assert client.post("/predict", json={"interactions": [ROW]}).status_code == 503  # being loaded
             time.sleep(0.05)
-        answer = client.post("/predict", json={"interactions": [ROW]})
-        assert answer.status_code == 503
-        assert "longer" in answer.json()["detail"]
+        response = client.post("/predict", json={"interactions": [ROW]})
+        assert response.status_code == 503
+        assert "longer" in response.json()["detail"]
 
 
-def test_answers_are_the_same_after_a_restart(model_folder, tmp_path):
+def test_predictions_are_the_same_after_a_restart(model_folder, tmp_path):
     rows = [ROW | {"text": f"text {number}", "label": "spam" if number % 2 else None} for number in range(6)]
     with serving(model_folder, tmp_path / "kept.sqlite") as server:
         ids = server.client.post("/interactions", json={"interactions": rows}).json()["ids"]
         server.client.post("/labels", json={"id": "t260", "label": "spam"})
-        before = ask(server, ROW).json()
+        before = predict(server, ROW).json()
         queue = server.client.get("/interactions", params={"order": "newest", "limit": 3}).json()
     with serving(model_folder, tmp_path / "kept.sqlite") as server:
-        assert ask(server, ROW).json() == before
+        assert predict(server, ROW).json() == before
         assert server.client.get("/interactions", params={"order": "newest", "limit": 3}).json() == queue
         assert server.client.get(f"/interactions/{ids[3]}").json()["text"] == "text 3"
         assert server.client.get("/interactions/t260").json()["label"] == "spam"
 
 
-def test_stopping_finishes_what_was_accepted(model_folder, tmp_path):
+def test_stopping_finishes_accepted_requests(model_folder, tmp_path):
     with serving(model_folder, tmp_path / "kept.sqlite", "--gather-ms", "2000") as server:
         statuses: list[int] = []
-        asking = threading.Thread(target=lambda: statuses.extend(_ask_at_once(server, 4)))
-        asking.start()
-        # The first is answered at once, the others are being gathered when the signal comes.
+        clients = threading.Thread(target=lambda: statuses.extend(_predict_at_once(server, 4)))
+        clients.start()
+        # The first is predicted at once, the others are being gathered when the signal comes.
         while "saft_waiting_requests 3.0" not in server.client.get("/metrics").text and not statuses[3:]:
             time.sleep(0.02)
         server.process.send_signal(signal.SIGTERM)
-        asking.join()
+        clients.join()
         assert statuses == [200] * 4
         server.process.wait(30)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["nowhere"], "no model"),
         (["MODEL", "--token-file", "nowhere"], "cannot be read"),
@@ -257,7 +257,7 @@ def test_stopping_finishes_what_was_accepted(model_folder, tmp_path):
         (["BROKEN", "--port", "0"], "weights.safetensors is missing"),
     ],
 )
-def test_what_cannot_be_served_is_said_with_exit_code_2(model_folder, tmp_path, arguments, says):
+def test_what_cannot_be_served_ends_with_a_sentence_and_exit_code_2(model_folder, tmp_path, arguments, message):
     shutil.copytree(model_folder, tmp_path / "broken")
     (tmp_path / "broken" / "weights.safetensors").unlink()
     with socket.create_server(("127.0.0.1", 0)) as busy:
@@ -271,5 +271,5 @@ def test_what_cannot_be_served_is_said_with_exit_code_2(model_folder, tmp_path, 
         ]
         ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert ended.returncode == 2
-    assert says in " ".join(ended.stderr.split())
+    assert message in " ".join(ended.stderr.split())
     assert "Traceback" not in ended.stderr

@@ -1,4 +1,4 @@
-"""Whatever is sent that the OpenAPI document allows, or forbids: no 5xx, and answers as the document says.
+"""Requests that the OpenAPI document allows, or forbids: no 5xx, and responses as the document states.
 
 Covers: server.schemas.
 """
@@ -13,8 +13,8 @@ CHECKS = (
 )  # fmt: skip
 
 
-def test_answers_keep_the_contract(server, tmp_path):
-    """schemathesis as its own command: its pytest plugin does not know the newest pytest."""
+def test_responses_keep_the_contract(server, tmp_path):
+    """schemathesis as its own command: its pytest plugin does not support the newest pytest."""
     command = [
         str(Path(sys.executable).with_name("schemathesis")), "run", f"{server.url}/openapi.json",
         "--max-examples", "12",

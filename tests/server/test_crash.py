@@ -20,11 +20,11 @@ def stream(url: str, acknowledged: list[tuple[str, str]], name: str) -> None:
             text = f"{name} {number}"
             rows = [{"user": f"user {number % 5}", "item": f"item {number % 7}", "text": text}]
             try:
-                answer = client.post("/interactions", json={"interactions": rows})
+                response = client.post("/interactions", json={"interactions": rows})
             except httpx.TransportError:
                 return
-            if answer.status_code == 201:
-                acknowledged.append((answer.json()["ids"][0], text))
+            if response.status_code == 201:
+                acknowledged.append((response.json()["ids"][0], text))
             number += 1
 
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime answers as torch does."""
+"""Predictions of ONNX Runtime are those of torch."""
 
 import numpy as np
 import pytest
@@ -22,23 +22,23 @@ N = 200
         pytest.param(TEXT_ONLY, marks=pytest.mark.long),
     ],
 )
-def test_answers_are_those_of_torch(tiny_settings, tmp_path, changes):
+def test_predictions_are_those_of_torch(tiny_settings, tmp_path, changes):
     network = saft.demo_network(N)
     live = LiveNetwork(SaftClassifier(**tiny_settings | changes | {"epochs": 1}).fit(network))
     known = [Interaction(str(network.user_ids[n]), str(network.item_ids[n]), str(network.texts[n])) for n in range(9)]
-    asked = [
+    rows = [
         *known,
         Interaction("new", "new", "x"),
         Interaction("new", known[0].item, ""),
         Interaction("n", "n", "y " * 80),
     ]
-    expected = [answer.probabilities for one in asked for answer in live.predict([one])]
+    expected = [prediction.probabilities for one in rows for prediction in live.predict([one])]
     use_onnx(live, tmp_path / "model.onnx")
     calls = []
     session = live.predictor.session
     live.use_session(lambda batch: calls.append(len(batch.rows)) or session(batch))
-    alone = [answer.probabilities for one in asked for answer in live.predict([one])]
+    alone = [prediction.probabilities for one in rows for prediction in live.predict([one])]
     np.testing.assert_allclose(alone, expected, atol=1e-4)
-    together = [answer.probabilities for answer in live.predict(asked)]
-    np.testing.assert_allclose(together, expected, atol=1e-4)
-    assert calls == [1] * len(asked) + [len(asked)]
+    batched = [prediction.probabilities for prediction in live.predict(rows)]
+    np.testing.assert_allclose(batched, expected, atol=1e-4)
+    assert calls == [1] * len(rows) + [len(rows)]

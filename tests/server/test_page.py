@@ -11,7 +11,7 @@ from tests.server.conftest import serving
 playwright = pytest.importorskip("playwright.sync_api", reason="driving a browser needs playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
-# Where pictures are put to be looked at; beside the test's other files if nothing is said.
+# The folder for screenshots; the test's temporary folder if it is not set.
 PICTURES = os.environ.get("SAFT_PICTURES")
 
 
@@ -97,7 +97,7 @@ def test_the_neighbourhood_can_be_clicked_through(page):
     other.focus()
     page.keyboard.press("Enter")
     page.wait_for_function("key => document.querySelector('#panel .meta')?.innerText.endsWith(key)", arg=wanted)
-    assert page.locator(f"#around svg .link[data-id='{first}']").count() == 1  # and one could go back
+    assert page.locator(f"#around svg .link[data-id='{first}']").count() == 1  # the way back
     page.locator("#around .history button").first.click()
     wait_for_another(page, wanted)
 

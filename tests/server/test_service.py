@@ -1,4 +1,4 @@
-"""The desk, without HTTP around it."""
+"""The service without HTTP."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_rows_of_training_without_a_label_wait_in_the_queue(service):
     np.testing.assert_allclose(list(waiting[0].prediction.probabilities.values()), expected, atol=1e-4)
 
 
-def test_a_start_that_is_killed_on_the_way_is_made_good_by_the_next(model_folder, tmp_path, monkeypatch):
+def test_a_start_that_is_killed_on_the_way_is_completed_by_the_next(model_folder, tmp_path, monkeypatch):
     def killed(*_given):
         raise KeyboardInterrupt
 
@@ -42,7 +42,7 @@ def test_a_start_that_is_killed_on_the_way_is_made_good_by_the_next(model_folder
     once_more.close()
 
 
-def test_the_rarest_class_is_the_suspicious_one_unless_somebody_says_otherwise(service, model_folder, tmp_path):
+def test_the_rarest_class_is_the_suspicious_one_unless_another_is_given(service, model_folder, tmp_path):
     assert service.suspicious == service.classes[int(service.live.label_totals.argmin())]
     other = ReviewService(saft.load(model_folder), tmp_path / "other.sqlite", "model", "genuine")
     first, second = other.page(Filter(), "suspicious", 2, None)[0]
@@ -52,14 +52,14 @@ def test_the_rarest_class_is_the_suspicious_one_unless_somebody_says_otherwise(s
         ReviewService(saft.load(model_folder), tmp_path / "third.sqlite", "model", "nonsense")
 
 
-def test_an_unknown_class_is_refused_before_anything_is_kept(service):
+def test_an_unknown_class_is_refused_before_anything_is_stored(service):
     before = len(service.store), len(service.live)
     with pytest.raises(saft.InputError, match="There is no class 'odd'"):
         service.add([ROW, Interaction("a", "b", "c", label="odd")])
     assert (len(service.store), len(service.live)) == before
 
 
-def test_what_cannot_be_written_is_not_in_the_network_either(service, monkeypatch):
+def test_an_interaction_that_cannot_be_written_is_not_in_the_network_either(service, monkeypatch):
     def full(*_given):
         raise OSError("disk full")
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_written_is_not_in_the_network_either(service, monkeypatc
     assert len(service.live) == N
 
 
-def test_a_verdict_makes_open_neighbours_be_predicted_again(service):
+def test_neighbours_of_a_verdict_that_have_no_label_are_predicted_again(service):
     keys = service.add([ROW, Interaction("somebody", "another", "fine"), Interaction("somebody", "third", "bad")])
     before = service.find(keys[1]).prediction
     around = service.add_verdict(keys[0], "spam", "kim")
@@ -92,12 +92,12 @@ def test_a_verdict_that_is_taken_back_leaves_the_label_that_was_there_before(ser
 
 
 @pytest.mark.parametrize("key", ["", "n", "t", "x1", "n0", "n999", f"t{N}", "t-1", "n1e3", "t" + "9" * 30, "n½"])
-def test_keys_that_nobody_gave_out_are_unknown(service, key):
+def test_keys_that_were_never_given_out_are_unknown(service, key):
     with pytest.raises(UnknownKeyError):
         service.find(key)
 
 
-def test_the_model_describes_itself(service):
+def test_the_facts_of_a_model_are_those_of_its_training(service):
     facts = model_facts(service.live.classifier)
     assert facts["interactions"] == N
     assert facts["labelled"] == 250

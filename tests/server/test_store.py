@@ -1,4 +1,4 @@
-"""What is kept: in order, whole or not at all, and across models."""
+"""Stored rows: in order, whole or not at all, and across models."""
 
 import sqlite3
 
@@ -29,7 +29,7 @@ def filled(path, count: int = 10, model: str = "one") -> Store:
     return store
 
 
-def test_what_is_added_comes_back_as_it_was(tmp_path):
+def test_added_rows_come_back_as_they_were(tmp_path):
     store = filled(tmp_path / "x.sqlite")
     assert len(store) == 10
     found = store.find("n4")
@@ -44,7 +44,7 @@ def test_what_is_added_comes_back_as_it_was(tmp_path):
     assert np.frombuffer(state, np.float16).tolist() == [16, 17, 18, 19]
 
 
-def test_a_failure_in_the_middle_keeps_nothing(tmp_path):
+def test_a_failure_in_the_middle_stores_nothing(tmp_path):
     store = filled(tmp_path / "x.sqlite")
     broken = [row(1), Interaction(None, "i", "t")]
     with pytest.raises(sqlite3.IntegrityError):
@@ -78,7 +78,7 @@ def test_the_last_verdict_counts_and_all_are_kept(tmp_path):
     assert store.verdicts() == 3
 
 
-def test_another_model_keeps_what_came_in_and_forgets_rows_of_training(tmp_path):
+def test_another_model_keeps_added_rows_and_drops_rows_of_training(tmp_path):
     store = filled(tmp_path / "x.sqlite")
     store.add([row(1)], [predicted(0.2)], np.zeros((1, 4), np.float16), [17])
     assert store.find("t17") is not None
@@ -89,7 +89,7 @@ def test_another_model_keeps_what_came_in_and_forgets_rows_of_training(tmp_path)
     assert len(other) == 10
     assert other.find("t17") is None
     other.close()
-    assert not Store(tmp_path / "x.sqlite", "two").same_model  # it did not get to the end
+    assert not Store(tmp_path / "x.sqlite", "two").same_model  # its start was not completed
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""One thread, questions gathered, room that ends, and nothing accepted that is not finished."""
+"""The worker: one thread, gathered requests, a bounded queue, and accepted work that is always finished."""
 
 import asyncio
 import threading
@@ -13,12 +13,12 @@ from saft.server.worker import BusyError, SlowError, Worker
 ROW = Interaction("u", "i", "t")
 
 
-class ReviewService:
-    """Remembers who was asked together, and in which thread."""
+class RecordingService:
+    """A stand-in that records the rows of each call, and its thread."""
 
     def __init__(self, seconds: float = 0.02, fails: bool = False) -> None:
         self.seconds, self.fails = seconds, fails
-        self.asked: list[int] = []
+        self.n_rows: list[int] = []
         self.threads: set[int] = set()
 
     def made(self):
@@ -26,12 +26,12 @@ class ReviewService:
         return self
 
     def predict(self, rows):
-        self.asked.append(len(rows))
+        self.n_rows.append(len(rows))
         self.threads.add(threading.get_ident())
         time.sleep(self.seconds)
         if self.fails:
             raise ValueError("broken")
-        return [Prediction(row.text, None, True, True) for row in rows]
+        return [Prediction(one.text, None, True, True) for one in rows]
 
 
 def run(service, limits, work):
@@ -46,44 +46,44 @@ def run(service, limits, work):
     return asyncio.run(main())
 
 
-def asks(number):
+def row(number):
     return Interaction("u", "i", str(number))
 
 
-def test_questions_that_come_together_are_answered_together_each_with_its_own():
-    service = ReviewService()
+def test_requests_that_come_together_are_predicted_together_and_get_their_own_rows():
+    service = RecordingService()
 
     async def work(worker):
-        return await asyncio.gather(*(worker.predict([asks(number), asks(-number)]) for number in range(20)))
+        return await asyncio.gather(*(worker.predict([row(number), row(-number)]) for number in range(20)))
 
-    answers = run(service, Limits(gather_ms=20), work)
-    assert [[one.label for one in pair] for pair in answers] == [[str(n), str(-n)] for n in range(20)]
-    assert len(service.asked) <= 3
+    results = run(service, Limits(gather_ms=20), work)
+    assert [[one.label for one in pair] for pair in results] == [[str(n), str(-n)] for n in range(20)]
+    assert len(service.n_rows) <= 3
     assert len(service.threads) == 1
 
 
-def test_no_more_are_answered_together_than_the_limit():
-    service = ReviewService()
+def test_no_more_rows_are_predicted_together_than_the_limit():
+    service = RecordingService()
 
     async def work(worker):
         await asyncio.gather(*(worker.predict([ROW]) for _ in range(30)))
 
     run(service, Limits(gather_ms=10, batch_size=8), work)
-    assert max(service.asked) <= 8
-    assert sum(service.asked) == 30
+    assert max(service.n_rows) <= 8
+    assert sum(service.n_rows) == 30
 
 
-def test_who_comes_when_there_is_no_room_is_turned_away():
+def test_requests_beyond_the_length_of_the_queue_are_refused():
     async def work(worker):
         return await asyncio.gather(*(worker.predict([ROW]) for _ in range(6)), return_exceptions=True)
 
-    answers = run(ReviewService(0.1), Limits(waiting=4), work)
-    assert sum(isinstance(answer, BusyError) for answer in answers) == 2
-    assert sum(isinstance(answer, list) for answer in answers) == 4
+    results = run(RecordingService(0.1), Limits(waiting=4), work)
+    assert sum(isinstance(result, BusyError) for result in results) == 2
+    assert sum(isinstance(result, list) for result in results) == 4
 
 
-def test_what_takes_too_long_is_given_up_by_the_asker_and_finished_by_the_worker():
-    service, done = ReviewService(), []
+def test_work_that_takes_too_long_is_given_up_by_the_caller_and_finished_by_the_worker():
+    service, done = RecordingService(), []
 
     async def work(worker):
         with pytest.raises(SlowError):
@@ -93,14 +93,14 @@ def test_what_takes_too_long_is_given_up_by_the_asker_and_finished_by_the_worker
     assert done == [1]
 
 
-def test_a_failure_is_told_to_everybody_who_asked_and_to_nobody_else():
-    service = ReviewService(fails=True)
+def test_a_failure_is_raised_in_all_requests_of_its_batch_and_in_no_other():
+    service = RecordingService(fails=True)
 
     async def work(worker):
         failed = await asyncio.gather(*(worker.predict([ROW]) for _ in range(3)), return_exceptions=True)
         service.fails = False
         return failed, await worker.predict([ROW])
 
-    failed, answered = run(service, Limits(), work)
+    failed, predicted = run(service, Limits(), work)
     assert all(isinstance(error, ValueError) for error in failed)
-    assert answered[0].label == "t"
+    assert predicted[0].label == "t"

@@ -14,7 +14,7 @@ def random_graph(users: int, items: int, interactions: int, seed: int = 0) -> tu
 
 def connected() -> tuple[np.ndarray, np.ndarray]:
     u, i = random_graph(9, 7, 30, seed=3)
-    return np.append(u, np.arange(9)), np.append(i, np.zeros(9, dtype=int))  # everybody met item 0
+    return np.append(u, np.arange(9)), np.append(i, np.zeros(9, dtype=int))  # every user has an interaction with item 0
 
 
 def beside(*graphs: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -101,8 +101,8 @@ def test_every_embedding_takes_every_graph_and_folds_new_nodes_in(name, graph):
     new = made.transform(np.array([0, 90, 91]), np.array([70, 0, 70]))
     assert new.shape == (3, 6)
     assert np.isfinite(new).all()
-    assert made.known_users_.sum() == len(np.unique(users))  # transform forgets
-    assert made.extend(np.array([90]), np.array([0])).known_users_[90]  # extend does not
+    assert made.known_users_.sum() == len(np.unique(users))  # transform does not keep new nodes
+    assert made.extend(np.array([90]), np.array([0])).known_users_[90]  # extend does
 
 
 @pytest.mark.parametrize("name", EVERYTHING)

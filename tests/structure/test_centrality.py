@@ -119,6 +119,6 @@ def test_columns_beyond_the_rank_are_zero():
         assert vectors.shape == (len(users), 40)
 
 
-def test_unknown_methods_are_answered_with_the_nearest_one():
+def test_unknown_methods_are_refused_with_the_nearest_one():
     with pytest.raises(saft.InputError, match="Did you mean 'sketch'"):
         CentralityEmbedding(method="sketchy").fit(np.array([0]), np.array([0]))

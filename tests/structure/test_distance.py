@@ -151,7 +151,7 @@ def test_extending_keeps_known_nodes_and_fills_in_chains_of_new_ones():
     users, items = connected()
     embedding = DistanceEmbedding(dim=6).fit(users, items)
     before = embedding.user_factors_.copy()
-    # user 20 met the known item 0 and the new item 30; item 30 also met the new user 21; pair (22, 40) hangs in the air
+    # User 20 has the known item 0 and the new item 30; item 30 also has the new user 21; (22, 40) has no known node.
     embedding.extend(np.array([20, 20, 21, 22]), np.array([0, 30, 30, 40]))
     np.testing.assert_array_equal(embedding.user_factors_[: len(before)], before)
     np.testing.assert_allclose(embedding.user_factors_[20], embedding.item_factors_[0] / embedding.values_)

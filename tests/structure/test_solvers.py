@@ -31,7 +31,7 @@ def test_systems_are_solved_column_by_column_also_with_a_null_space():
     np.testing.assert_allclose(solution, expected, atol=1e-7)
 
 
-def test_a_system_that_is_not_solved_in_time_says_so():
+def test_a_system_that_is_not_solved_in_time_is_warned_about():
     matrix = np.diag(np.linspace(0, 0.999999, 50))
     with pytest.warns(RuntimeWarning, match="solved only to"):
         solve(lambda block: matrix @ block, np.ones((50, 1)), most_steps=3)
@@ -44,7 +44,7 @@ def test_signs_are_fixed_by_the_largest_entry_of_all_parts_together():
     np.testing.assert_array_equal(below, [[3, 1]])
 
 
-def test_eigenpairs_that_do_not_converge_are_left_out_and_mentioned(monkeypatch):
+def test_eigenpairs_that_do_not_converge_are_left_out_with_a_warning(monkeypatch):
     monkeypatch.setattr(solvers, "MOST_RESTARTS", 1)
     matrix = np.diag(np.linspace(0.9, 1, 600))
     with pytest.warns(RuntimeWarning, match="of 20 eigenvalues converged"):
