@@ -4,9 +4,9 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 # A worker per core, each with one thread: most models of the tests are too small for more.
-TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --durations 15
+TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --durations 15 --cov
 
-.PHONY: demo test test-all check bench tables clean
+.PHONY: demo test test-all check docs hooks bench tables clean
 
 demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, write a report
 	$(BIN)/saft demo
@@ -17,11 +17,18 @@ test: check $(TESTABLE)      ## everything that guards the project
 test-all: check $(TESTABLE)  ## the same and what takes minutes
 	$(TESTED) -m ""
 
-check: $(INSTALLED)          ## lint, format, types
+check: $(INSTALLED)          ## lint, format, types, imports, documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/write_tree.py --check
+
+docs: $(INSTALLED)           ## the tree of modules in docs/architecture.md, from their docstrings
+	$(BIN)/python docs/write_tree.py
+
+hooks: $(INSTALLED)          ## let git run `make check` before every commit
+	$(BIN)/pre-commit install
 
 bench: $(INSTALLED)          ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks

@@ -15,7 +15,7 @@ from typing import Any, Self, TypedDict
 from saft.errors import InputError, did_you_mean
 
 DISTANCES = ("distance", "node2vec", "shortest_path", "common_neighbours", "none")
-NODES = ("trained", "gaussian")
+NODES = ("profile", "gaussian", "trained")
 CENTRALITIES = ("centrality", "sketch", "pagerank", "commute_time", "simrank", "none")
 
 
@@ -36,7 +36,7 @@ class _Group:
 class DataSettings(_Group):
     """What is read of a network."""
 
-    encoder: str = _setting("minilm", "The pretrained encoder: minilm, a folder, or a name on the model hub.")
+    encoder: str = _setting("minilm", "Texts are read by this encoder: minilm, a folder, or a name on the model hub.")
     layers: int = _setting(0, "Only this many of the encoder's layers are used, counted from the first; 0 means all.")
     frozen_layers: int = _setting(
         0, "This many of them, counted from the first, are not trained; their output is computed once per text."
@@ -105,7 +105,7 @@ class TrainingSettings(_Group):
     epsilon: float = _setting(1e-8, "AdamW adds this to its denominators.")
     warmup: float = _setting(0.1, "Learning rates rise from 0 during this share of the steps.", most=1)
     clip: float = _setting(1.0, "Longer gradients are cut to this length; 0 means no limit.")
-    loss: str = _setting("cross_entropy", "Training minimises this.", ("cross_entropy", "paper", "focal"))
+    loss: str = _setting("cross_entropy", "Training minimises this loss.", ("cross_entropy", "paper", "focal"))
     class_weights: bool = _setting(False, "Rare classes weigh more in the loss, frequent ones less.")
     node_dropout: float = _setting(
         0.2, "Training treats a known user or item as a new one with this probability.", most=1

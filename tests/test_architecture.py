@@ -5,6 +5,7 @@ That imports go one way is checked by import-linter (``make check``); its contra
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -131,3 +132,31 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == saft.__version__
     assert f"## [{saft.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_tree_of_modules_in_the_documents_is_the_present_one():
+    command = [sys.executable, ROOT / "docs" / "write_tree.py", "--check"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_hooks_run_what_make_check_runs():
+    recipe = re.search(r"^check:.*?\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    commands = [line.strip().removeprefix("$(BIN)/").split()[:2] for line in recipe[1].splitlines()]
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert len(commands) == 5
+    assert [words for words in commands if f".venv/bin/{' '.join(words).removesuffix(' .')}" not in hooks] == []
+
+
+def test_the_readme_and_the_guide_name_every_package():
+    for document in ("README.md", "docs/architecture.md"):
+        text = (ROOT / document).read_text()
+        assert [package.name for package in PACKAGES if f"{package.name}/" not in text] == [], document
+
+
+def test_the_files_that_the_guide_names_exist():
+    named = re.findall(
+        r"`((?:saft|tests|experiments|docs)/[\w/]+\.\w+)`", (ROOT / "docs" / "architecture.md").read_text()
+    )
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -1,5 +1,6 @@
 """Settings are checked where they are made; the error for an unknown one names the nearest known one."""
 
+import typing
 from dataclasses import fields
 
 import pytest
@@ -7,7 +8,21 @@ import pytest
 import saft
 from saft import structure
 from saft.learning.sampling import WEIGHTS
-from saft.settings import AS_PRINTED, CENTRALITIES, DISTANCES, HELP, STRUCTURE_ONLY, TEXT_ONLY, Settings
+from saft.model.readout import READOUTS
+from saft.settings import (
+    AS_PRINTED,
+    CENTRALITIES,
+    DISTANCES,
+    HELP,
+    STRUCTURE_ONLY,
+    TEXT_ONLY,
+    DataSettings,
+    ModelSettings,
+    SamplingSettings,
+    Settings,
+    SettingsKeywords,
+    TrainingSettings,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -48,3 +63,25 @@ def test_the_presets_are_valid_and_integers_are_taken_for_numbers():
         assert Settings.of(preset).as_dict().items() >= preset.items()
     assert Settings(delta=2).delta == 2.0
     assert Settings().changed(rounds=3).rounds == 3
+
+
+def test_the_keywords_of_the_classifier_are_the_settings():
+    assert typing.get_type_hints(SettingsKeywords) == typing.get_type_hints(Settings)
+
+
+def test_a_group_holds_its_settings_and_checks_them():
+    groups = (DataSettings, ModelSettings, SamplingSettings, TrainingSettings)
+    names = [setting.name for group in groups for setting in fields(group)]
+    assert names == [setting.name for setting in fields(Settings)]
+    assert all(isinstance(Settings(), group) for group in groups)
+    with pytest.raises(saft.InputError, match="epochs has to be at least 0"):
+        TrainingSettings(epochs=-1)
+
+
+def test_the_readouts_that_can_be_chosen_are_those_of_the_model():
+    choices = {setting.name: setting.metadata["choices"] for setting in fields(Settings)}
+    assert set(choices["readout"]) == set(READOUTS)
+
+
+def test_help_is_a_whole_sentence():
+    assert [name for name, text in HELP.items() if len(text.split()) < 4 or not text.endswith(".")] == []

@@ -166,7 +166,7 @@ def _featurizer_state(
     return FeaturizerState(
         structure,
         {side: Attributes.from_json(facts[f"{side}_attributes"]) for side in ("user", "item")},
-        {"user": network.n_users, "item": network.n_items},
+        {"user": network.user_degrees, "item": network.item_degrees},
         NgramModel(**load_file(folder / NGRAMS)) if (folder / NGRAMS).is_file() else None,
     )
 

@@ -10,26 +10,25 @@ import numpy as np
 from saft.classifier.estimator import SaftClassifier
 from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
+from saft.settings import NODES, Settings
 
 if TYPE_CHECKING:
     from optuna import Trial
 
 
-def suggested(trial: Trial, fixed: dict[str, Any]) -> dict[str, Any]:
-    """Settings of one trial. What the user has fixed is not searched."""
-    space: dict[str, Callable[[], Any]] = {
-        "learning_rate": lambda: trial.suggest_float("learning_rate", 2e-5, 5e-4, log=True),
-        "head_learning_rate": lambda: trial.suggest_float("head_learning_rate", 3e-4, 5e-3, log=True),
-        "messages": lambda: trial.suggest_categorical("messages", ["lga", "gau"]),
-        "nodes": lambda: trial.suggest_categorical("nodes", ["trained", "gaussian"]),
-        "rounds": lambda: trial.suggest_int("rounds", 1, 3),
-        "delta": lambda: trial.suggest_float("delta", 0.0, 2.0, step=0.5),
-        "lam": lambda: trial.suggest_float("lam", 0.0, 2.0, step=0.5),
-        "neighbours": lambda: trial.suggest_int("neighbours", 2, 20, log=True),
-        "dropout": lambda: trial.suggest_float("dropout", 0.0, 0.4, step=0.1),
-        "class_weights": lambda: trial.suggest_categorical("class_weights", [False, True]),
-    }
-    return {name: draw() for name, draw in space.items() if name not in fixed}
+# What is searched: setting → how Optuna draws it.
+SPACE: dict[str, Callable[[Trial], Any]] = {
+    "learning_rate": lambda trial: trial.suggest_float("learning_rate", 2e-5, 5e-4, log=True),
+    "head_learning_rate": lambda trial: trial.suggest_float("head_learning_rate", 3e-4, 5e-3, log=True),
+    "messages": lambda trial: trial.suggest_categorical("messages", ["lga", "gau"]),
+    "nodes": lambda trial: trial.suggest_categorical("nodes", list(NODES)),
+    "rounds": lambda trial: trial.suggest_int("rounds", 1, 3),
+    "delta": lambda trial: trial.suggest_float("delta", 0.0, 2.0, step=0.5),
+    "lam": lambda trial: trial.suggest_float("lam", 0.0, 2.0, step=0.5),
+    "neighbours": lambda trial: trial.suggest_int("neighbours", 2, 20, log=True),
+    "dropout": lambda trial: trial.suggest_float("dropout", 0.0, 0.4, step=0.1),
+    "class_weights": lambda trial: trial.suggest_categorical("class_weights", [False, True]),
+}
 
 
 def tune(
@@ -53,11 +52,12 @@ def tune(
     )
 
     def objective(trial: Trial) -> float:
-        settings = fixed | suggested(trial, fixed)
+        settings = fixed | {name: draw(trial) for name, draw in SPACE.items() if name not in fixed}
         score = SaftClassifier(**settings).fit(network, train=train, valid=valid).report().valid_macro_f1
         on_trial(trial.number + 1, score, settings)
         return score
 
-    study.enqueue_trial({})  # fixes no parameter
+    defaults = Settings().as_dict()
+    study.enqueue_trial({name: defaults[name] for name in SPACE if name not in fixed})  # is tried first
     study.optimize(objective, n_trials=trials)
     return fixed | study.best_params

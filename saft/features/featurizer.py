@@ -66,7 +66,7 @@ class FeaturizerState:
 
     structure: Structure
     attributes: dict[str, Attributes]  # side → how its attributes become numbers
-    n_seen: dict[str, int]  # side → nodes of the network of training; their codes come first
+    degrees: dict[str, np.ndarray]  # side → interactions of each node in the network of training; its codes come first
     ngrams: NgramModel | None = None
 
 
@@ -98,7 +98,7 @@ class Featurizer:
         self.state_ = FeaturizerState(
             structure,
             {"user": _fit_attributes(network.user_attributes), "item": _fit_attributes(network.item_attributes)},
-            {"user": network.n_users, "item": network.n_items},
+            {"user": network.user_degrees, "item": network.item_degrees},
             ngrams,
         )
         return self
@@ -120,8 +120,8 @@ class Featurizer:
             # New users and items occur in the new interactions only, so these suffice to fold them in.
             structure=self.state_.structure.transform(new_users, new_items) if len(new_users) else {},
             ngram_log_odds=log_odds,
-            user_vectors=self.node_vectors("user", network.user_ids[users:], _rest(network.user_attributes, users)),
-            item_vectors=self.node_vectors("item", network.item_ids[items:], _rest(network.item_attributes, items)),
+            user_vectors=self.node_vectors("user", network.user_ids, network.user_attributes, users),
+            item_vectors=self.node_vectors("item", network.item_ids, network.item_attributes, items),
             user_slots=self.node_slots("user", np.arange(users, network.n_users)),
             item_slots=self.node_slots("item", np.arange(items, network.n_items)),
         )
@@ -147,17 +147,33 @@ class Featurizer:
 
     def node_slots(self, side: str, codes: np.ndarray) -> np.ndarray:
         """Rows of the table of trained vectors; row 0 is for nodes that training did not see."""
-        return np.where(codes < self.state_.n_seen[side], codes + 1, 0)
+        return np.where(codes < len(self.state_.degrees[side]), codes + 1, 0)
 
-    def node_vectors(self, side: str, ids: pl.Series, attributes: pl.DataFrame | None) -> np.ndarray:
-        """(ids, ·) attributes where training had some, else Gaussian numbers."""
+    def node_vectors(self, side: str, ids: pl.Series, attributes: pl.DataFrame | None, first: int) -> np.ndarray:
+        """(nodes, ·) vectors of the nodes from code ``first`` on; ids and attributes are those of all nodes."""
+        known = self.state_.degrees[side][first : len(ids)]
+        degrees = np.pad(known, (0, len(ids) - first - len(known)))
+        return self._node_vectors(side, ids[first:], None if attributes is None else attributes[first:], degrees)
+
+    def new_node_vectors(self, side: str, ids: pl.Series, attributes: pl.DataFrame | None) -> np.ndarray:
+        """(nodes, ·) vectors of nodes that training did not know."""
+        return self._node_vectors(side, ids, attributes, np.zeros(len(ids)))
+
+    def _node_vectors(
+        self, side: str, ids: pl.Series, attributes: pl.DataFrame | None, degrees: np.ndarray
+    ) -> np.ndarray:
+        """No vector depends on the name of a node of degree 0, which training did not know."""
+        nodes = self.settings.nodes
         if self.settings.fusion == "none":
             return np.empty((len(ids), 0), np.float32)
-        fitted = self.state_.attributes[side]
-        if fitted.width or self.settings.nodes == "trained":
-            return fitted.transform(attributes, len(ids))
+        given = self.state_.attributes[side].transform(attributes, len(ids))
+        if nodes == "profile":
+            return np.hstack([given, np.log1p(degrees)[:, None]]).astype(np.float32)
+        if nodes == "trained" or given.shape[1]:
+            return given
         # A user and an item of the same name get different vectors.
-        return gaussian_vectors(ids, self.settings.node_dim, 2 * self.settings.seed + (side == "item"))
+        vectors = gaussian_vectors(ids, self.settings.node_dim, 2 * self.settings.seed + (side == "item"))
+        return np.where(degrees[:, None] > 0, vectors, 0).astype(np.float32)
 
 
 def new_structure(settings: Settings) -> Structure:
@@ -169,10 +185,6 @@ def new_structure(settings: Settings) -> Structure:
         settings.structure_dim,
         settings.seed,
     )
-
-
-def _rest(frame: pl.DataFrame | None, first: int) -> pl.DataFrame | None:
-    return None if frame is None else frame[first:]
 
 
 def _fit_attributes(frame: pl.DataFrame | None) -> Attributes:

@@ -115,7 +115,7 @@ class Glem:
         return run_training(self.assembly.model, loader, rows, self.scored, settings, self.callbacks).best_score
 
     def _train_gnn(self, vectors: Tensor, rows: np.ndarray, targets: np.ndarray) -> tuple[nn.Module, float, np.ndarray]:
-        settings = self.settings.changed(**GRAPH_TRAINING)
+        settings = self.settings.changed(**GRAPH_TRAINING, class_weights=False)  # targets are soft
         torch.manual_seed(settings.seed)
         gnn = GRAPHS[self.graph](vectors.shape[1], self.visible.n_classes)
         model = OverFeatures(gnn, vectors, LineGraph.of(self.visible))

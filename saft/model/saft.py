@@ -18,8 +18,9 @@ The message state is ũ (and ĩ) plus the mean of the text states (``text_messag
 the first step on; the user token alone contains little of it before training.
 
 Label-aware messages: u⁰ of an interaction is its message state plus the state of its visible label, if it has one. The
-known labels around an interaction and its n-gram log-odds, together the side features, are one more token that only the proxy attends to, and
-one more input of the head. The head starts from the best prediction that side features give alone.
+known labels around an interaction and its n-gram log-odds, together the side features, are one more token that only the
+proxy attends to, and one more input of the head. The head starts from the best prediction that side features give
+alone.
 """
 
 from __future__ import annotations

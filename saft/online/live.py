@@ -247,10 +247,14 @@ class LiveNetwork:
             if code is not None:
                 vectors[at] = side.vectors.values[code]
         if new:
-            ids = pl.Series([getattr(interactions[at], name) for at in new], dtype=pl.String)
-            given = pl.DataFrame([interactions[at].attributes.get(name, {}) for at in new], infer_schema_length=None)
-            vectors[new] = self.featurizer.node_vectors(name, ids, given if given.width else None)
+            vectors[new] = [self._new_vector(name, interactions[at]) for at in new]
         return vectors
+
+    def _new_vector(self, name: str, interaction: Interaction) -> np.ndarray:
+        """Of an unknown user, or item. One by one: types of attributes must not depend on what else is asked."""
+        given = pl.DataFrame([interaction.attributes.get(name, {})], infer_schema_length=None)
+        ids = pl.Series([getattr(interaction, name)], dtype=pl.String)
+        return self.featurizer.new_node_vectors(name, ids, given if given.width else None)[0]
 
     def _relabel(self, number: int, code: int) -> None:
         before = int(self.labels.values[number])

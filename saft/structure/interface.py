@@ -25,6 +25,8 @@ class InteractionEmbedding(ABC):
         known_users_, known_items_: which codes have a vector.
     """
 
+    unknown_factor = 0.0  # what stands in the vector of a node that cannot be folded in
+
     def __init__(self, dim: int = 64, seed: int = 0) -> None:
         self.dim = dim
         self.seed = seed
@@ -74,8 +76,8 @@ class InteractionEmbedding(ABC):
 
     def _folded_tables(self, users: np.ndarray, items: np.ndarray) -> "tuple[_NodeTable, _NodeTable]":
         """The users and items of these interactions with their vectors, new ones folded in."""
-        by_user = _NodeTable.of(users, self.user_factors_, self.known_users_)
-        by_item = _NodeTable.of(items, self.item_factors_, self.known_items_)
+        by_user = _NodeTable.of(users, self.user_factors_, self.known_users_, self.unknown_factor)
+        by_item = _NodeTable.of(items, self.item_factors_, self.known_items_, self.unknown_factor)
         rng = np.random.default_rng(self.seed)
         while True:
             # Both sides are computed before either is stored: a round uses the vectors of the round before.
@@ -149,11 +151,11 @@ class _NodeTable:
     known: np.ndarray  # (nodes,)
 
     @classmethod
-    def of(cls, nodes: np.ndarray, factors: np.ndarray, known: np.ndarray) -> "_NodeTable":
+    def of(cls, nodes: np.ndarray, factors: np.ndarray, known: np.ndarray, unknown_factor: float) -> "_NodeTable":
         codes, inverse = np.unique(nodes, return_inverse=True)
         inside = np.where(codes < len(known), codes, 0)
         there = known[inside] & (codes < len(known))
-        return cls(codes, inverse, np.where(there[:, None], factors[inside], 0), there)
+        return cls(codes, inverse, np.where(there[:, None], factors[inside], unknown_factor), there)
 
     def store(self, rows: np.ndarray, factors: np.ndarray) -> None:
         self.factors[rows] = factors

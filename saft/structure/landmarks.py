@@ -19,6 +19,8 @@ class ShortestPathEmbedding(InteractionEmbedding):
     ``user_factors_`` and ``item_factors_`` hold the number of hops from each node to the nearer end of each landmark.
     """
 
+    unknown_factor = UNREACHED
+
     def _fit(self, graph: BipartiteGraph) -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng(self.seed)
         rows = rng.permutation(len(graph))[: self.dim]

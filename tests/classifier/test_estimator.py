@@ -19,7 +19,8 @@ from saft import SaftClassifier
 from saft.classifier.assembly import STRENGTH, Assembly
 from saft.classifier.estimator import known_rows
 from saft.classifier.storage import CHECKPOINT
-from saft.settings import Settings
+from saft.online.live import Interaction, LiveNetwork
+from saft.settings import NODES, Settings
 from saft.writing import replacing
 
 N = 400
@@ -368,3 +369,26 @@ def test_settings_can_be_read_and_changed_as_in_scikit_learn():
     assert classifier.get_params()["rounds"] == 3
     assert classifier.set_params(rounds=1).settings.rounds == 1
     assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("nodes", NODES)
+def test_the_name_of_an_unknown_user_or_item_does_not_change_a_prediction(network, tiny_settings, nodes):
+    classifier = SaftClassifier(**tiny_settings | {"nodes": nodes, "seed": 0}).fit(network)
+    known_user, known_item = str(network.user_ids[0]), str(network.item_ids[0])
+    names = [f"invented {number}" for number in range(40)]
+    for rows in (
+        [{"user": name, "item": known_item, "text": "lovely lamp, broke at once"} for name in names],
+        [{"user": known_user, "item": name, "text": "lovely lamp, broke at once"} for name in names],
+        [{"user": name, "item": name, "text": "lovely lamp, broke at once"} for name in names],
+    ):
+        alone = np.concatenate([classifier.predict_proba([row]) for row in rows])
+        np.testing.assert_allclose(alone, alone[:1].repeat(len(rows), axis=0), atol=1e-6)
+        served = [
+            found.probabilities for found in LiveNetwork(classifier).predict([Interaction(**row) for row in rows])
+        ]
+        np.testing.assert_allclose(served, alone, atol=1e-6)
+
+
+def test_a_second_positional_argument_of_fit_is_an_error_that_says_what_to_write(network, tiny_settings):
+    with pytest.raises(saft.InputError, match="fit\\(network, train=rows, valid=rows\\)"):
+        SaftClassifier(**tiny_settings).fit(network, np.arange(10))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from saft.structure import ShortestPathEmbedding
-from tests.structure.graphs import GRAPHS, incidence
+from tests.structure.graphs import GRAPHS, incidence, random_graph
 
 
 def literal_distances(users, items) -> np.ndarray:
@@ -33,3 +33,11 @@ def test_a_new_user_is_one_hop_further_than_its_nearest_item():
     made = ShortestPathEmbedding(dim=2, seed=0).fit(users, items)
     hops = made.extend(np.array([9, 9]), np.array([0, 2])).user_factors_[9]
     np.testing.assert_array_equal(hops, 1 + np.minimum(made.item_factors_[0], made.item_factors_[2]))
+
+
+def test_an_interaction_without_a_path_to_a_landmark_is_far_from_all():
+    users, items = random_graph(9, 7, 30)
+    fitted = ShortestPathEmbedding(dim=4).fit(users, items)
+    assert not fitted.transform(np.array([20]), np.array([30])).any()
+    assert not fitted.extend(np.array([20]), np.array([30])).transform(np.array([20]), np.array([30])).any()
+    assert fitted.transform(np.array([21]), items[:1]).any()
