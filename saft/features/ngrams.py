@@ -29,6 +29,7 @@ BITS = 17  # 2^17 buckets for each of the two kinds
 LONGEST = 2_000  # characters of a text that are used
 AT_ONCE = 2_000  # texts whose n-grams are in memory at the same time
 FOLDS = 3
+LEAST = 2  # rows of a class in each fold, on average; a class with fewer is left out
 MOST_FITTED = 20_000  # rows that a regression is fitted to; more cost time and hardly help a linear model
 STRENGTH = 3.0  # C of the regression: larger is less regularised
 STEPS = 30  # iterations of its solver; stopping early measured as well as or better than convergence
@@ -60,40 +61,44 @@ class NgramModel:
         """Fit to the texts with a label; of the others, only log-odds are computed."""
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(np.flatnonzero(labels != HIDDEN))[:MOST_FITTED]
-        # Folds are not stratified by label, so that an interaction's fold does not depend on its own label.
+        known = labels[chosen]
+        # Neither the folds nor what a fold's regression is fitted to depend on the labels in the fold, so that nothing
+        # about an interaction's log-odds depends on its own label.
         folds = np.arange(len(chosen)) % FOLDS
-        classes = np.flatnonzero(np.bincount(labels[chosen], minlength=n_classes) >= 2 * FOLDS)
-        enough = np.isin(labels[chosen], classes)
-        chosen, folds = chosen[enough], folds[enough]
         counted = count(texts.gather(pl.Series(chosen)))
         occurs_in = counted.getnnz(axis=0)
         idf = np.log((1 + len(chosen)) / (1 + occurs_in)).astype(np.float32) + 1
-        rows, targets = weigh(counted, idf), np.searchsorted(classes, labels[chosen])
+        rows, columns = weigh(counted, idf), np.flatnonzero(occurs_in > 1)
 
-        def fitted(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            return _fitted(rows[some], targets[some], len(classes), np.flatnonzero(occurs_in > 1))
+        def fitted(some: np.ndarray, least: int) -> NgramModel:
+            """To these rows, as far as there are at least so many of their class."""
+            classes = np.flatnonzero(np.bincount(known[some], minlength=n_classes) >= least)
+            some = some[np.isin(known[some], classes)]
+            parameters = _regression(rows[some], np.searchsorted(classes, known[some]), len(classes), columns)
+            return cls(classes, idf, *parameters, np.empty((0, n_classes), np.float32))
 
-        whole = cls(classes, idf, *fitted(np.arange(len(chosen))), np.empty((0, n_classes), np.float32))
-        out_of_fold = np.zeros((len(texts), n_classes), dtype=np.float32)
+        whole = fitted(np.arange(len(chosen)), LEAST * FOLDS)
+        log_odds = np.zeros((len(texts), n_classes), dtype=np.float32)
         others = np.setdiff1d(np.arange(len(texts)), chosen)
-        out_of_fold[others] = whole.log_odds(texts.gather(pl.Series(others)))
-        for fold in range(FOLDS if len(classes) > 1 else 0):
+        log_odds[others] = whole.log_odds(texts.gather(pl.Series(others)))
+        for fold in range(FOLDS):
             own = np.flatnonzero(folds == fold)
-            out_of_fold[chosen[own]] = whole.predict(rows[own], *fitted(np.flatnonzero(folds != fold)))
-        return replace(whole, fitted_log_odds=out_of_fold)
+            log_odds[chosen[own]] = fitted(np.flatnonzero(folds != fold), LEAST * (FOLDS - 1)).predict(rows[own])
+        return replace(whole, fitted_log_odds=log_odds)
 
     def log_odds(self, texts: pl.Series) -> np.ndarray:
         """(texts, all classes) of texts that were not given to ``fit``."""
         found = np.zeros((len(texts), self.fitted_log_odds.shape[1]), dtype=np.float32)
-        for first in range(0, len(texts) if len(self.classes) > 1 else 0, AT_ONCE):
+        for first in range(0, len(texts), AT_ONCE):
             rows = weigh(count(texts[first : first + AT_ONCE]), self.idf)
-            found[first : first + AT_ONCE] = self.predict(rows, self.weights, self.bias, self.log_priors)
+            found[first : first + AT_ONCE] = self.predict(rows)
         return found
 
-    def predict(self, rows: Any, weights: np.ndarray, bias: np.ndarray, log_priors: np.ndarray) -> np.ndarray:
-        """(rows, all classes) log-odds by this regression."""
+    def predict(self, rows: Any) -> np.ndarray:
+        """(rows, all classes) log-odds of weighed n-grams; 0 for all if fewer than two classes are known."""
         found = np.zeros((rows.shape[0], self.fitted_log_odds.shape[1]), dtype=np.float32)
-        found[:, self.classes] = log_softmax(rows @ weights + bias, axis=1) - log_priors
+        if len(self.classes) > 1:
+            found[:, self.classes] = log_softmax(rows @ self.weights + self.bias, axis=1) - self.log_priors
         return found.clip(-LARGEST, LARGEST)
 
 
@@ -161,7 +166,7 @@ def weigh(counted: Any, idf: np.ndarray) -> Any:
     return weighed
 
 
-def _fitted(
+def _regression(
     rows: Any, targets: np.ndarray, n_classes: int, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights (buckets, classes), bias and log shares (classes,) of the regression on these buckets."""

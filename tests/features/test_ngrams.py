@@ -118,6 +118,19 @@ def test_log_odds_do_not_depend_on_the_label_of_their_own_interaction(network, l
         assert (first[300:] != second[300:]).any()  # those of other rows may
 
 
+def test_log_odds_of_a_rare_class_do_not_depend_on_the_label_of_their_own_interaction(network, labels, n_classes):
+    """Where one row more or less decides whether a class is rare."""
+    for number in (4, 6, 7):
+        rare = labels.copy()
+        rare[:number] = n_classes
+        first = NgramModel.fit(network.texts, rare, n_classes + 1, seed=3).fitted_log_odds
+        for row in range(3):
+            flipped = rare.copy()
+            flipped[row] = 0
+            second = NgramModel.fit(network.texts, flipped, n_classes + 1, seed=3).fitted_log_odds
+            np.testing.assert_array_equal(first[row], second[row])
+
+
 def test_the_same_seed_gives_the_same_log_odds(network, labels, n_classes):
     first, second = (NgramModel.fit(network.texts, labels, n_classes, seed=5).fitted_log_odds for _ in range(2))
     np.testing.assert_array_equal(first, second)
