@@ -1,4 +1,4 @@
-"""What is to be told about a trained model: scores on rows it has not learnt from, and what they rest on."""
+"""Evaluation of a trained model for its report: scores on held-out rows, and what they rest on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_REMOVALS = 2_000  # rows that parts are removed from: enough to see what ma
 
 
 def report_facts(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str) -> ReportFacts:
-    """Everything that the report and the card tell; ``rows`` are labelled, ``part`` says what they were kept for."""
+    """The content of report and card; ``rows`` are labelled, ``part`` names what they were held out for."""
     report = classifier.report()
     loader, numbers = classifier.loader_for(rows)
     logits = predict_logits(classifier.model_, loader, numbers)

@@ -32,7 +32,7 @@ COMMAND = "saft predict MODEL new.csv --out predictions.csv"
 
 @dataclass(frozen=True, eq=False)
 class ReportFacts:
-    """All that the page and the card tell."""
+    """The content of the page and the card."""
 
     title: str  # for example "saft model trained on reviews.csv"
     classes: list[str]

@@ -118,12 +118,12 @@ def _run_all(
             ):
                 runs.append(run)
                 write_table(as_table(runs), out / RUNS)
-                said = (
+                outcome = (
                     f"failed: {run.failed}"
                     if run.failed
                     else f"Macro-F1 {run.macro_f1:.1%}, Micro-F1 {run.micro_f1:.1%}, {run.seconds:.0f} s"
                 )
-                say(plain(f"{run.method}, seed {run.seed}: {said}"))
+                say(plain(f"{run.method}, seed {run.seed}: {outcome}"))
         except KeyboardInterrupt:
             say("[bold yellow]Note:[/] interrupted; the leaderboard holds the runs that were done.")
     if all(run.failed for run in runs):

@@ -107,8 +107,8 @@ class GraphFormers(TextModel):
         ]
         texts = [texts[number].index_select(0, parts[number].nonzero()[:, 0]) for number in kept]
         for number in range(1, self.encoder.n_layers):
-            heard = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
-            stations = torch.split(heard[:, None], [len(states) for states in texts])
+            received = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
+            stations = torch.split(received[:, None], [len(states) for states in texts])
             texts = [
                 run_with(self.encoder, number, states, chunk[1], station)[:, : states.shape[1]]
                 for states, chunk, station in zip(texts, chunks, stations, strict=True)

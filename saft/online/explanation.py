@@ -174,8 +174,8 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
     for side in SIDES:
         node = ego.nodes[side]
         if len(node.vector) or live.settings.nodes == "trained":
-            nobody = ego.with_node(side, slot=0, vector=np.zeros_like(node.vector))
-            found.append((side, f"which {side} it is", nobody))
+            unknown = ego.with_node(side, slot=0, vector=np.zeros_like(node.vector))
+            found.append((side, f"which {side} it is", unknown))
         if live.settings.labels and node.label_counts.any():
             unlabelled = ego.with_node(side, label_counts=np.zeros_like(node.label_counts))
             found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
