@@ -1,6 +1,9 @@
 """A network as numbers: the same for the rows it begins with, whatever is joined to it."""
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 
 import saft
@@ -33,7 +36,7 @@ def test_rows_that_are_joined_do_not_change_what_was_read(network, tiny_settings
         np.testing.assert_array_equal(vectors[:300], known.structure[role])
         assert vectors[300].any()
     np.testing.assert_array_equal(both.user_vectors[:-1], known.user_vectors)
-    assert both.user_vectors[-1].any()
+    assert not both.user_vectors[-1].any()  # of a user that training did not know
     assert both.tokens.lengths[300:].tolist() == [3, 2]
     np.testing.assert_array_equal(both.ngram_log_odds[:300], known.ngram_log_odds)
     assert both.ngram_log_odds[300].any()
@@ -65,3 +68,28 @@ def test_reading_looks_at_labels_for_phrases_only(network, tiny_settings):
 def test_phrases_are_not_read_where_words_are_not(network, tiny_settings):
     for changes in ({"words": False}, {"ngrams": False}):
         assert featurizer(network, tiny_settings, **changes).transform(network).ngram_log_odds.shape == (300, 0)
+
+
+def test_a_profile_is_attributes_and_degree_and_no_name(network, tiny_settings):
+    fitted = featurizer(network, tiny_settings, nodes="profile")
+    features = fitted.transform(network)
+    np.testing.assert_allclose(features.user_vectors, np.log1p(network.user_degrees)[:, None], rtol=1e-6)
+    np.testing.assert_allclose(features.item_vectors[:, -1], np.log1p(network.item_degrees), rtol=1e-6)
+    attributes = featurizer(network, tiny_settings, nodes="trained").transform(network).item_vectors
+    np.testing.assert_array_equal(features.item_vectors[:, :-1], attributes)
+    renamed = replace(network, user_ids=pl.Series([f"x{number}" for number in range(network.n_users)]))
+    np.testing.assert_array_equal(fitted.transform(renamed).user_vectors, features.user_vectors)
+
+
+@pytest.mark.parametrize("nodes", ["profile", "gaussian", "trained"])
+def test_vectors_and_slots_of_unknown_nodes_do_not_depend_on_their_names(network, tiny_settings, nodes):
+    fitted = featurizer(network, tiny_settings, nodes=nodes)
+    known = fitted.transform(network)
+    for side in ("user", "item"):
+        vectors = fitted.new_node_vectors(side, pl.Series(["a", "b", "c"]), None)
+        np.testing.assert_array_equal(vectors, vectors[:1].repeat(3, axis=0))
+    rows = [{"user": name, "item": name, "text": "lovely"} for name in ("a", "b")]
+    joined = fitted.transform(join(network, saft.read(rows, labelled=False)), known)
+    for vectors, slots in ((joined.user_vectors, joined.user_slots), (joined.item_vectors, joined.item_slots)):
+        np.testing.assert_array_equal(vectors[-1], vectors[-2])
+        assert slots[-2:].tolist() == [0, 0]
