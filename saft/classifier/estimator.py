@@ -136,7 +136,7 @@ class SaftClassifier:
         return self.evaluate(rows).macro_f1
 
     def embed(self, rows: Rows, on_progress: OnProgress | None = None) -> np.ndarray:
-        """(rows, ·) what the model makes of words and graph before it decides; for search, clustering, other models."""
+        """(rows, ·) the input of the head, words and graph together; for search, clustering, other models."""
         from saft.learning.neighbour_cache import no_progress
         from saft.learning.prediction import represent
 

@@ -223,11 +223,11 @@ class Model(BaseModel):
     items: int
     labelled: int
     stored: int
-    open: int = Field(description="Stored interactions without a verdict.")
+    open: int = Field(description="Stored interactions without a label.")
     reviewed: int
-    valid_macro_f1: float
-    valid_micro_f1: float
-    calibration_error: float
+    valid_macro_f1: float | None = Field(description="Null if the model was trained without validation rows.")
+    valid_micro_f1: float | None
+    calibration_error: float | None
 
 
 class Status(BaseModel):

@@ -14,6 +14,7 @@ from saft.errors import InputError
 from saft.online.explanation import Explanation, explain
 from saft.online.live import Interaction, LiveNetwork, Prediction
 from saft.server.store import Filter, Store, StoredInteraction, StoredPrediction
+from saft.writing import nan_to_null
 
 MOST_PREDICTED_AGAIN = 20  # interactions around a verdict whose prediction is made anew
 
@@ -162,9 +163,9 @@ class UnknownKeyError(InputError):
 
 
 def model_facts(classifier: SaftClassifier) -> dict[str, Any]:
-    """Classes, size of the network, and scores on the validation rows."""
+    """Classes, size of the network, and scores on the validation rows, None if there were none."""
     network, report = classifier.network_, classifier.report()
-    return {
+    facts = {
         "classes": [str(name) for name in classifier.classes_],
         "interactions": len(network),
         "users": network.n_users,
@@ -174,3 +175,4 @@ def model_facts(classifier: SaftClassifier) -> dict[str, Any]:
         "valid_micro_f1": report.valid_micro_f1,
         "calibration_error": report.calibration_error_after,
     }
+    return nan_to_null(facts)  # without validation rows there are no scores

@@ -112,6 +112,7 @@ def test_a_killed_training_is_continued_with_resume_and_not_lost_without(folder,
     process = subprocess.Popen(
         [SAFT, *words, "--resume"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+    assert process.stderr.readline().startswith("Start   : validation Macro-F1")
     first = process.stderr.readline()
     assert first.startswith("Epoch ")
     assert int(first[6:8]) > 1

@@ -101,4 +101,4 @@ def test_the_facts_of_a_model_are_those_of_its_training(service):
     facts = model_facts(service.live.classifier)
     assert facts["interactions"] == N
     assert facts["labelled"] == 250
-    assert 0 <= facts["valid_macro_f1"] <= 1
+    assert facts["valid_macro_f1"] is None  # it was trained without validation rows, and JSON has no nan

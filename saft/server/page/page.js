@@ -1,7 +1,7 @@
 // The review page. No libraries, nothing loaded from elsewhere; text from people is only ever put in as text.
 
 const $ = (selector) => document.querySelector(selector);
-const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)}%`;
+const percent = (share) => share === null ? "not measured" : `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)}%`;
 const signed = (share) => `${share >= 0 ? "+" : "−"}${(100 * Math.abs(share)).toFixed(1)}`;
 const state = { classes: [], suspicious: "", queue: [], next: null, here: null, done: [], asked: 0 };
 
