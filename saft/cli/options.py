@@ -13,43 +13,40 @@ from typing import Annotated, Any
 import typer
 
 from saft.errors import InputError
-from saft.settings import TYPES, Settings
+from saft.settings import TYPES, DataSettings, ModelSettings, SamplingSettings, Settings, TrainingSettings
 
 Option = tuple[Any, Any]  # (annotation, default)
 
-_COLUMN = Annotated[
-    str | None,
-    typer.Option(help="This column of the table has this name; by default it is guessed.", rich_help_panel="Input"),
-]
-_SIDE = Annotated[
-    Path | None,
-    typer.Option(
-        help="Attributes of users or items are read from this table: one row each, keyed by the id.",
-        rich_help_panel="Input",
-    ),
-]
-_ENCODING = Annotated[
-    str | None,
-    typer.Option(help="Text files have this encoding, e.g. latin-1; by default it is UTF-8.", rich_help_panel="Input"),
-]
+
+def _input(kind: type, text: str) -> Option:
+    return Annotated[kind | None, typer.Option(help=text, rich_help_panel="Input")], None
+
+
 _DATA_HELP = "Interactions are read from these CSV, TSV, JSON lines or Parquet files, also .gz or .zst."
 Data = Annotated[list[str], typer.Argument(help=_DATA_HELP, show_default=False)]
 Model = Annotated[Path, typer.Argument(help="The trained model is read from this folder.", show_default=False)]
 COLUMNS: dict[str, Option] = {
-    **dict.fromkeys(("user", "item", "text", "label", "time", "split"), (_COLUMN, None)),
-    "user_table": (_SIDE, None),
-    "item_table": (_SIDE, None),
-    "encoding": (_ENCODING, None),
+    **{
+        role: _input(str, f"The column with the {role} has this name; by default it is guessed.")
+        for role in ("user", "item", "text", "label", "time", "split")
+    },
+    **{
+        f"{side}_table": _input(Path, f"Attributes of {side}s are read from this table: one row per {side}.")
+        for side in ("user", "item")
+    },
+    "encoding": _input(str, "Text files have this encoding, e.g. latin-1; by default it is UTF-8."),
 }
+_GROUPS = {DataSettings: "data", ModelSettings: "model", SamplingSettings: "sampling", TrainingSettings: "training"}
 
 
 def _settings_options() -> dict[str, Option]:
     options: dict[str, Option] = {}
+    panels = {setting.name: f"Settings: {title}" for group, title in _GROUPS.items() for setting in fields(group)}
     for setting in fields(Settings):
         choices = setting.metadata["choices"]
         text = setting.metadata["help"] + (f" One of {', '.join(choices)}." if choices else "")
         default = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
-        option = typer.Option(help=f"{text} ({default})", show_default=False, rich_help_panel="Settings")
+        option = typer.Option(help=f"{text} ({default})", show_default=False, rich_help_panel=panels[setting.name])
         # No default here: the configuration file may set what the command line does not.
         options[setting.name] = (Annotated[TYPES[setting.name] | None, option], None)
     return options

@@ -168,12 +168,24 @@ class Featurizer:
             return np.empty((len(ids), 0), np.float32)
         given = self.state_.attributes[side].transform(attributes, len(ids))
         if nodes == "profile":
-            return np.hstack([given, np.log1p(degrees)[:, None]]).astype(np.float32)
+            return np.hstack([given, self._activity(side, degrees)[:, None]]).astype(np.float32)
         if nodes == "trained" or given.shape[1]:
             return given
         # A user and an item of the same name get different vectors.
         vectors = gaussian_vectors(ids, self.settings.node_dim, 2 * self.settings.seed + (side == "item"))
         return np.where(degrees[:, None] > 0, vectors, 0).astype(np.float32)
+
+    def _activity(self, side: str, degrees: np.ndarray) -> np.ndarray:
+        """log(1 + degree), standardised over the interactions of training.
+
+        An unknown node counts as an average one. A degree of 0 never occurs in training, and measured 2 to 3 points
+        less Macro-F1 for new users.
+        """
+        known = self.state_.degrees[side]
+        logs = np.log1p(known)
+        mean = np.average(logs, weights=known)
+        spread = np.sqrt(np.average((logs - mean) ** 2, weights=known))
+        return np.where(degrees > 0, (np.log1p(degrees) - mean) / max(float(spread), 1e-6), 0.0)
 
 
 def new_structure(settings: Settings) -> Structure:

@@ -73,8 +73,14 @@ def test_phrases_are_not_read_where_words_are_not(network, tiny_settings):
 def test_a_profile_is_attributes_and_degree_and_no_name(network, tiny_settings):
     fitted = featurizer(network, tiny_settings, nodes="profile")
     features = fitted.transform(network)
-    np.testing.assert_allclose(features.user_vectors, np.log1p(network.user_degrees)[:, None], rtol=1e-6)
-    np.testing.assert_allclose(features.item_vectors[:, -1], np.log1p(network.item_degrees), rtol=1e-6)
+    for nodes, degrees, activity in (
+        (network.users, network.user_degrees, features.user_vectors[:, 0]),
+        (network.items, network.item_degrees, features.item_vectors[:, -1]),
+    ):
+        logs = np.log1p(degrees)[nodes]  # one entry per interaction
+        expected = (np.log1p(degrees) - logs.mean()) / logs.std()
+        np.testing.assert_allclose(activity, expected, atol=1e-5)
+    assert not fitted.new_node_vectors("user", pl.Series(["new"]), None).any()  # as if of average activity
     attributes = featurizer(network, tiny_settings, nodes="trained").transform(network).item_vectors
     np.testing.assert_array_equal(features.item_vectors[:, :-1], attributes)
     renamed = replace(network, user_ids=pl.Series([f"x{number}" for number in range(network.n_users)]))
