@@ -47,7 +47,7 @@ class DataSettings(_Group):
     distance: str = _setting("distance", "This embedding describes how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "This embedding describes how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Each of the two embeddings has this many dimensions.", least=1)
-    nodes: str = _setting("profile", "Vectors of users and items are made from this.", NODES)
+    nodes: str = _setting("gaussian", "Vectors of users and items are made from this.", NODES)
     node_dim: int = _setting(64, "These vectors have this many dimensions.", least=1)
     labels: bool = _setting(True, "An interaction sees the known labels of its neighbours, never its own.")
 
