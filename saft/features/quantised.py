@@ -1,0 +1,66 @@
+"""Encoders that come as an int8 ONNX file → a folder that ``AutoModel.from_pretrained`` opens, in single precision.
+
+A quantised weight is stored as (q, scale, zero point), per tensor or per output column, and stands for
+(q − zero point) · scale. Weights that are not quantised are taken as they are. The weight of a linear layer is an
+anonymous input of its MatMul node, transposed; the node's name says which layer it is.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saft.errors import InputError
+
+BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
+
+
+def unpack(model: Path, folder: Path) -> Path:
+    """Write ``folder`` from this ONNX file and what is beside it, unless it exists; all of it or nothing."""
+    from safetensors.numpy import save_file
+
+    if folder.is_dir():
+        return folder
+    try:
+        import onnx
+    except ImportError as error:
+        raise InputError(f"Unpacking {model.name} needs the package onnx. Install it with: pip install onnx") from error
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        save_file(weights_of(onnx.load(str(model))), new / "model.safetensors", metadata={"format": "pt"})
+        for name in BESIDE:
+            if (model.parent / name).is_file():
+                shutil.copyfile(model.parent / name, new / name)
+        if not folder.is_dir():  # another process may have been faster
+            new.rename(folder)
+    return folder
+
+
+def weights_of(model: Any) -> dict[str, np.ndarray]:
+    """Parameter name → array, float32, of a BERT that was exported and then quantised dynamically."""
+    from onnx import numpy_helper
+
+    stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    weights = {name: array for name, array in stored.items() if re.fullmatch(r"[\w.]+\.(weight|bias)", name)}
+    quantised = {name.removesuffix("_quantized") for name in stored if name.endswith("_quantized")}
+    weights |= {name: dequantised(stored, name) for name in quantised if re.fullmatch(r"[\w.]+\.weight", name)}
+    for node in model.graph.node:
+        layer = re.fullmatch(r"/(.+)/MatMul(?:_quant)?", node.name)
+        given = node.input[1].removesuffix("_quantized") if len(node.input) > 1 else ""
+        if layer is not None and (given in quantised or given in stored):
+            weight = dequantised(stored, given) if given in quantised else stored[given]
+            weights[f"{layer[1].replace('/', '.')}.weight"] = weight.T
+    return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
+
+
+def dequantised(stored: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """(q − zero point) · scale; scale and zero point are scalars, or one per column."""
+    q, scale, zero_point = (stored[f"{name}_{part}"] for part in ("quantized", "scale", "zero_point"))
+    return (q.astype(np.float32) - zero_point.astype(np.float32)) * scale.astype(np.float32)
