@@ -26,6 +26,12 @@ def uniform(bits: np.ndarray) -> np.ndarray:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
 
 
+def fixed_keys(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Exp(1) numbers, one per given number, always the same for it."""
+    start = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    return -np.log(uniform(mix_bits(start + numbers.astype(np.uint64) * GOLDEN))).astype(np.float32)
+
+
 def hash_seed(*numbers: int) -> int:
     """One seed from several, so that neighbouring ones are unrelated."""
     return int(np.random.SeedSequence(list(numbers)).generate_state(1)[0])

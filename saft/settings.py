@@ -15,6 +15,7 @@ from typing import Any, Self, TypedDict
 from saft.errors import InputError, did_you_mean
 
 DISTANCES = ("distance", "node2vec", "shortest_path", "common_neighbours", "none")
+NO_ENCODER = "none"
 NODES = ("profile", "gaussian", "trained")
 CENTRALITIES = ("centrality", "sketch", "pagerank", "commute_time", "simrank", "none")
 
@@ -37,21 +38,24 @@ class DataSettings(_Group):
     """What is read of a network."""
 
     encoder: str = _setting(
-        "minilm", "Texts are read by this encoder: minilm, bge-small, a folder, or a name on the model hub."
+        "minilm", "Texts are read by this encoder: bge-small, minilm, a folder, a name on the model hub, or none."
     )
     layers: int = _setting(0, "Only this many of the encoder's layers are used, counted from the first; 0 means all.")
-    frozen_layers: int = _setting(
-        0, "This many of them, counted from the first, are not trained; their output is computed once per text."
+    trained_layers: int = _setting(
+        2, "At most this many of them, the last ones, are trained; the output of those below is computed once per text."
     )
     max_length: int = _setting(128, "This many tokens of each text are read; the rest is cut off.", least=2)
     words: bool = _setting(True, "The encoder reads the words; without them, the graph alone decides.")
     ngrams: bool = _setting(True, "A linear model reads n-grams of the whole text as well, in any language.")
+    sentences: bool = _setting(True, "A linear model reads the mean of what the layers that are not trained give.")
     distance: str = _setting("distance", "This embedding describes how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "This embedding describes how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Each of the two embeddings has this many dimensions.", least=1)
     nodes: str = _setting("gaussian", "Vectors of users and items are made from this.", NODES)
     node_dim: int = _setting(64, "These vectors have this many dimensions.", least=1)
     labels: bool = _setting(True, "An interaction sees the known labels of its neighbours, never its own.")
+    alike_texts: bool = _setting(True, "It sees how alike their texts are to its own, and labels of alike ones more.")
+    neighbour_words: bool = _setting(True, "It sees what the linear models read in neighbours that have no label.")
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,6 @@ class SamplingSettings(_Group):
     full_batch: bool = _setting(False, "All interactions form one batch; for small networks.")
     batch_size: int = _setting(32, "A batch predicts this many rows.", least=1)
     group_size: int = _setting(1, "Up to this many rows of one user or item are put into a batch together.", least=1)
-    label_mask_share: float = _setting(
-        0.2, "This share of the training labels is hidden at a time, to be predicted.", least=0.01, most=1
-    )
     seed: int = _setting(0, "The same seed gives the same model.")
 
 
@@ -129,9 +130,7 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
             raise InputError(
                 "cache_neighbours=True needs fusion='residual'; with fusion='paper' neighbours are encoded again."
             )
-        if self.frozen_layers and self.train_words:
-            raise InputError("frozen_layers needs train_words=False: word vectors are below the first layer.")
-        if self.fusion != "none" and getattr(self, self.sampling, "") == "none":
+        if self.fuses and getattr(self, self.sampling, "") == "none":
             raise InputError(f"sampling={self.sampling!r} needs the {self.sampling} embedding; it is 'none'.")
 
     @classmethod
@@ -148,9 +147,19 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
         return self.of(self.as_dict() | values)
 
     @property
+    def trains_encoder(self) -> bool:
+        """Whether there are layers to train; if not, a regression on what linear models read is all there is."""
+        return self.encoder != NO_ENCODER and self.trained_layers > 0
+
+    @property
+    def fuses(self) -> bool:
+        """Whether words and graph meet inside of the encoder's layers."""
+        return self.fusion != "none" and self.trains_encoder
+
+    @property
     def passes_messages(self) -> bool:
         """Whether anything is passed from interaction to interaction."""
-        return self.fusion != "none" and (self.user_messages or self.item_messages)
+        return self.fuses and (self.user_messages or self.item_messages)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -161,16 +170,19 @@ class SettingsKeywords(TypedDict, total=False):
 
     encoder: str
     layers: int
-    frozen_layers: int
+    trained_layers: int
     max_length: int
     words: bool
     ngrams: bool
+    sentences: bool
     distance: str
     centrality: str
     structure_dim: int
     nodes: str
     node_dim: int
     labels: bool
+    alike_texts: bool
+    neighbour_words: bool
     fusion: str
     messages: str
     user_messages: bool
@@ -187,7 +199,6 @@ class SettingsKeywords(TypedDict, total=False):
     full_batch: bool
     batch_size: int
     group_size: int
-    label_mask_share: float
     seed: int
     epochs: int
     patience: int
@@ -207,12 +218,15 @@ class SettingsKeywords(TypedDict, total=False):
 HELP: dict[str, str] = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
 TYPES: dict[str, type] = typing.get_type_hints(Settings)
 
+# Nothing but the encoder reads texts.
+WORDS_ALONE = {"ngrams": False, "sentences": False, "alike_texts": False, "neighbour_words": False}
+
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {
     "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "cache_neighbours": False,
-    "sampling": "distance", "loss": "paper", "text_messages": False, "ngrams": False,
-}  # fmt: skip
-TEXT_ONLY = {"fusion": "none", "labels": False, "ngrams": False}
+    "sampling": "distance", "loss": "paper", "text_messages": False,
+} | WORDS_ALONE  # fmt: skip
+TEXT_ONLY = {"fusion": "none", "labels": False} | WORDS_ALONE
 STRUCTURE_ONLY = {"words": False}
 
 

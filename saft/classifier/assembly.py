@@ -8,21 +8,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from saft.data.network import TextualInteractionNetwork
+from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError
 from saft.features.featurizer import Features, Featurizer
-from saft.features.regression import regress
+from saft.features.regression import fit_groups
 from saft.features.tokens import load_tokenizer
-from saft.learning.frozen_layers import FrozenLayerCache
+from saft.learning.frozen_layers import FrozenLayers, FrozenStates
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
-from saft.model.base import InteractionModel, Sizes
+from saft.model.base import InteractionModel, SideFeatureModel, Sizes
 from saft.model.encoder import TextEncoder
+from saft.model.regression import RegressionModel
 from saft.model.saft import SaftModel
-from saft.settings import Settings
+from saft.settings import NO_ENCODER, Settings
 
 # Of the regression on side features that the head starts from (docs/experiments.md).
-MOST_FITTED, STRENGTH, STEPS = 20_000, 0.1, 100
+MOST_FITTED = 20_000
+FIRST_STRENGTHS = {"words": 0.1}  # words decide most, and least depend on how many neighbours there are
 
 Build = Callable[[TextEncoder, Settings, Sizes], InteractionModel]
 
@@ -37,18 +39,36 @@ class Assembly:
     features: Features
     model: InteractionModel
     cache: NeighbourCache | None = None
-    frozen: FrozenLayerCache | None = None  # of ``network``; a loaded model reads tokens
+    frozen: FrozenStates | None = None  # of ``network``; a loaded model reads tokens
 
     @classmethod
-    def fresh(cls, settings: Settings, network: TextualInteractionNetwork, build: Build = SaftModel) -> Assembly:
-        """An untrained model for this network, its weights drawn by the seed."""
+    def fresh(
+        cls,
+        settings: Settings,
+        network: TextualInteractionNetwork,
+        build: Build = SaftModel,
+        on_progress: Callable[[int], None] = lambda texts: None,
+    ) -> Assembly:
+        """An untrained model for this network, its weights drawn by the seed.
+
+        Args:
+            on_progress: called with the number of texts that the frozen layers have read since the last call.
+        """
         torch.manual_seed(settings.seed)
-        encoder = TextEncoder.load(settings.encoder, settings.layers or None, settings.frozen_layers)
-        featurizer = Featurizer(settings, load_tokenizer(settings.encoder)).fit(network)
-        assembly = cls.of(settings, network, featurizer, encoder, build)
-        if encoder.frozen:
-            assembly = replace(assembly, frozen=FrozenLayerCache.create(encoder, assembly.features.tokens))
-        if isinstance(assembly.model, SaftModel) and assembly.model.n_side_features:
+        encoder, tokenizer, layers = None, None, None
+        if settings.encoder != NO_ENCODER:
+            encoder = TextEncoder.load(settings.encoder, settings.layers or None, settings.trained_layers).train(False)
+            tokenizer = load_tokenizer(settings.encoder)
+            if encoder.frozen:
+                layers = FrozenLayers(encoder, on_progress)
+        featurizer = Featurizer(settings, tokenizer, None if layers is None else layers.vectors)
+        features = featurizer.fit_transform(network)
+        assembly = cls.of(settings, network, featurizer, encoder, build, features=features)
+        if layers is not None and settings.trains_encoder:
+            states = layers.states(features.tokens)
+            states.fill()
+            assembly = replace(assembly, frozen=states)
+        if isinstance(assembly.model, SideFeatureModel) and assembly.model.n_side_features:
             assembly.model.start_from_side_features(fit_side_head(assembly.loader()))
         return assembly
 
@@ -58,16 +78,21 @@ class Assembly:
         settings: Settings,
         network: TextualInteractionNetwork,
         featurizer: Featurizer,
-        encoder: TextEncoder,
+        encoder: TextEncoder | None,
         build: Build = SaftModel,
         cache: NeighbourCache | None = None,
+        features: Features | None = None,
     ) -> Assembly:
         """The model around a featurizer that is fitted; the cache is empty if none is given."""
-        if settings.max_length > encoder.longest_text:
+        if encoder is not None and settings.max_length > encoder.longest_text:
             raise InputError(f"The encoder reads at most {encoder.longest_text} tokens; got {settings.max_length=}.")
-        features = featurizer.transform(network)
-        columns = (known.shape[1] for known in (features.user_vectors, features.item_vectors, features.ngram_log_odds))
-        model = build(encoder, settings, Sizes(network.n_classes, network.n_users, network.n_items, *columns))
+        features = featurizer.transform(network) if features is None else features
+        loader = BatchLoader(features, network.labels, network.n_classes, settings)
+        vectors = (known.shape[1] for known in (features.user_vectors, features.item_vectors))
+        sizes = Sizes(
+            network.n_classes, network.n_users, network.n_items, *vectors, side_features=loader.n_side_features
+        )
+        model = _built(encoder, settings, sizes, build)
         if not (settings.cache_neighbours and not settings.full_batch and model.message_shape):
             cache = None
         elif cache is None:
@@ -79,9 +104,9 @@ class Assembly:
 
         At the start all other weights of the head are zero, so that no text has to be encoded for this.
         """
-        if not isinstance(self.model, SaftModel) or not self.model.n_side_features:
+        if not isinstance(self.model, SideFeatureModel) or not self.model.n_side_features:
             return None
-        return self.model.side_logits(torch.from_numpy(self.loader().side_features_of(rows))).numpy()
+        return self.model.side_logits(torch.from_numpy(self.loader().side_features[rows])).numpy()
 
     def with_network(self, network: TextualInteractionNetwork) -> Assembly:
         """The same with other visible labels."""
@@ -101,17 +126,29 @@ class Assembly:
         )
 
 
+def _built(encoder: TextEncoder | None, settings: Settings, sizes: Sizes, build: Build) -> InteractionModel:
+    if encoder is not None and settings.trains_encoder:
+        return build(encoder, settings, sizes)
+    if build is not SaftModel:
+        raise InputError("This method trains an encoder; it needs one (encoder) and layers to train (trained_layers).")
+    if not sizes.side_features:
+        raise InputError("There is nothing to learn from: no layer is trained, and ngrams and labels are switched off.")
+    return RegressionModel(encoder, settings, sizes)
+
+
 def fit_side_head(loader: BatchLoader) -> torch.Tensor:
     """(side features + 1, classes) weights and, last, biases: the best prediction from the side features alone.
 
-    Weights are pulled to what needs no learning: n-gram log-odds pass straight to their class, known labels count
-    nothing. The optimiser, whose steps are small for the encoder's sake, would hardly get there in a few epochs.
+    The optimiser, whose steps are small for the encoder's sake, would hardly get there in a few epochs.
     """
-    rows, side_features = loader.masked_side_features(MOST_FITTED)
-    n_ngram_columns = loader.features.ngram_log_odds.shape[1]
-    start = np.zeros((side_features.shape[1] + 1, loader.n_classes))
-    start[-1 - n_ngram_columns : -1] = np.eye(n_ngram_columns, loader.n_classes)
-    counts = np.bincount(loader.labels[rows], minlength=loader.n_classes)
-    start[-1] = np.log((counts + 1) / (counts + 1).sum())
-    columns = torch.from_numpy(side_features)
-    return torch.from_numpy(regress(columns, columns.T, loader.labels[rows], start, STRENGTH, STEPS))
+    labelled = np.flatnonzero(loader.labels != HIDDEN)
+    rows = np.random.default_rng([loader.settings.seed]).permutation(labelled)[:MOST_FITTED]
+    solved, _ = fit_groups(
+        loader.side_features[rows],
+        loader.evidence.groups(),
+        loader.labels[rows],
+        loader.n_classes,
+        loader.features.folds[rows],
+        FIRST_STRENGTHS,
+    )
+    return torch.from_numpy(solved)

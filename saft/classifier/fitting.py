@@ -43,14 +43,15 @@ def fit(
     """
     callbacks = CallbackList(callbacks)
     callbacks.on_message("Tokenising texts, computing structure")
-    assembly = Assembly.fresh(settings, network.showing(train), build)
+    reading = _Reading(callbacks, len(network))
+    assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
     trainer = Trainer(
         assembly.model,
         assembly.loader(),
         train,
         valid,
         network.labels[valid],
-        settings,
+        settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
         start_logits=assembly.start_logits(valid),
         checkpoint=checkpoint,
         checkpoint_seconds=checkpoint_seconds,
@@ -58,3 +59,14 @@ def fit(
         refresh_at_most=refresh_at_most,
     )
     return Fitted(assembly, trainer.run())
+
+
+class _Reading:
+    """Says how far the frozen layers have come with the texts."""
+
+    def __init__(self, callbacks: CallbackList, texts: int) -> None:
+        self.callbacks, self.texts, self.read = callbacks, texts, 0
+
+    def on_progress(self, texts: int) -> None:
+        self.read += texts
+        self.callbacks.on_message(f"Reading texts: {self.read:,} of {self.texts:,}")

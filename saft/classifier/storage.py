@@ -31,9 +31,10 @@ from saft.writing import is_half_written
 if TYPE_CHECKING:
     from saft.model.encoder import TextEncoder
 
-FORMAT = 2
+FORMAT = 3
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
-WEIGHTS, STRUCTURE, NGRAMS = "weights.safetensors", "structure.safetensors", "ngrams.safetensors"
+WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
+NGRAMS, SENTENCES, VECTORS = "ngrams.safetensors", "sentences.safetensors", "vectors.safetensors"
 CACHE = "neighbour_cache.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
@@ -101,11 +102,15 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
         save_arrays(arrays, folder / STRUCTURE)
     if state.ngrams is not None:
         save_arrays(asdict(state.ngrams), folder / NGRAMS)
+    if state.sentences is not None:
+        save_arrays(asdict(state.sentences), folder / SENTENCES)
+        save_arrays({"vectors": assembly.features.vectors.astype(np.float16)}, folder / VECTORS)
     if assembly.cache is not None:
         save_tensors({"states": assembly.cache.states}, folder / CACHE)
     _write_network(network, folder)
-    model.encoder.model.config.save_pretrained(folder / ENCODER)
-    featurizer.tokenizer.save_pretrained(folder / ENCODER)
+    if model.encoder is not None:
+        model.encoder.model.config.save_pretrained(folder / ENCODER)
+        featurizer.tokenizer.save_pretrained(folder / ENCODER)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     facts = {
         "format": FORMAT,

@@ -1,17 +1,19 @@
-"""Featurizer: from a network to the arrays that a model reads: tokens, n-grams, structure, users and items."""
+"""Featurizer: from a network to the arrays that a model reads: tokens, log-odds, structure, users and items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
+from saft.features.folds import NO_FOLD, VIEWS, fold_of_rows
 from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes, gaussian_vectors
+from saft.features.sentences import SentenceModel
 from saft.features.tokens import Tokens, tokenise
 from saft.settings import Settings
 from saft.structure.standardised import Structure
@@ -19,13 +21,19 @@ from saft.structure.standardised import Structure
 
 @dataclass(frozen=True)
 class Features:
-    """One entry per interaction, except where stated. No entry depends on the interaction's own label."""
+    """One entry per interaction, except where stated.
+
+    What readers of the text say is there once for every view, see :mod:`~saft.features.folds`: which view describes an
+    interaction depends on which labels are visible.
+    """
 
     users: np.ndarray
     items: np.ndarray
     tokens: Tokens
     structure: dict[str, np.ndarray]  # role → (interactions, dim)
-    ngram_log_odds: np.ndarray  # (interactions, classes); no columns without the n-gram model
+    log_odds: np.ndarray  # (views, interactions, readers · classes) by n-grams, by sentence vectors
+    vectors: np.ndarray  # (interactions, ·) sentence vectors of length 1; no columns without frozen layers
+    folds: np.ndarray  # of each; NO_FOLD for those that the readers were not fitted to
     user_vectors: np.ndarray  # (users, ·) attributes, or fixed numbers where there are none
     item_vectors: np.ndarray  # (items, ·)
     user_slots: np.ndarray  # (users,) row in the table of trained vectors; 0 for users that training did not see
@@ -52,7 +60,9 @@ class Features:
             items=np.concatenate([self.items, more.items]),
             tokens=self.tokens.followed_by(more.tokens),
             structure={role: np.concatenate([own, more.structure[role]]) for role, own in self.structure.items()},
-            ngram_log_odds=np.concatenate([self.ngram_log_odds, more.ngram_log_odds]),
+            log_odds=np.concatenate([self.log_odds, more.log_odds], axis=1),
+            vectors=np.concatenate([self.vectors, more.vectors]),
+            folds=np.concatenate([self.folds, more.folds]),
             user_vectors=np.concatenate([self.user_vectors, more.user_vectors]),
             item_vectors=np.concatenate([self.item_vectors, more.item_vectors]),
             user_slots=np.concatenate([self.user_slots, more.user_slots]),
@@ -68,6 +78,20 @@ class FeaturizerState:
     attributes: dict[str, Attributes]  # side → how its attributes become numbers
     degrees: dict[str, np.ndarray]  # side → interactions of each node in the network of training; its codes come first
     ngrams: NgramModel | None = None
+    sentences: SentenceModel | None = None
+
+
+@dataclass(frozen=True)
+class ReadTexts:
+    """What was read from some texts, one entry each."""
+
+    tokens: Tokens
+    log_odds: np.ndarray  # (views, texts, readers · classes)
+    vectors: np.ndarray  # (texts, ·) of length 1
+
+
+# Tokens → (texts, width), the mean of the states that an encoder's frozen layers give them.
+SentenceVectors = Callable[[Tokens], np.ndarray]
 
 
 class Featurizer:
@@ -79,29 +103,40 @@ class Featurizer:
 
     state_: FeaturizerState
 
-    def __init__(self, settings: Settings, tokenizer: Any) -> None:
+    def __init__(self, settings: Settings, tokenizer: Any, sentence_vectors: SentenceVectors | None = None) -> None:
         self.settings, self.tokenizer = settings, tokenizer
+        self.sentence_vectors = sentence_vectors if settings.sentences and settings.words else None
 
     @classmethod
-    def restored(cls, settings: Settings, tokenizer: Any, state: FeaturizerState) -> Featurizer:
+    def restored(
+        cls, settings: Settings, tokenizer: Any, state: FeaturizerState, sentence_vectors: SentenceVectors | None = None
+    ) -> Featurizer:
         """A fitted one, from what was stored."""
-        featurizer = cls(settings, tokenizer)
+        featurizer = cls(settings, tokenizer, sentence_vectors)
         featurizer.state_ = state
         return featurizer
 
-    def fit(self, network: TextualInteractionNetwork) -> Self:
-        """Learn from topology and attributes; the n-gram model learns from the labels that the network shows."""
-        settings, ngrams = self.settings, None
+    def fit_transform(
+        self, network: TextualInteractionNetwork, on_progress: Callable[[int], None] = lambda rows: None
+    ) -> Features:
+        """Learn from topology, attributes and texts; readers of texts learn from the labels that the network shows."""
+        settings, ngrams, sentences = self.settings, None, None
         structure = new_structure(settings).fit(network.users, network.items)
+        folds = fold_of_rows(len(network), settings.seed)
+        tokens, vectors = self._tokens(network.texts, on_progress), np.empty((len(network), 0), np.float32)
         if settings.ngrams and settings.words:
-            ngrams = NgramModel.fit(network.texts, network.labels, network.n_classes, settings.seed)
+            ngrams = NgramModel.fit(network.texts, network.labels, network.n_classes, folds, settings.seed)
+        if self.sentence_vectors is not None:
+            vectors = self.sentence_vectors(tokens)
+            sentences = SentenceModel.fit(vectors, network.labels, network.n_classes, folds, settings.seed)
         self.state_ = FeaturizerState(
             structure,
             {"user": _fit_attributes(network.user_attributes), "item": _fit_attributes(network.item_attributes)},
             {"user": network.user_degrees, "item": network.item_degrees},
             ngrams,
+            sentences,
         )
-        return self
+        return self._features(network, ReadTexts(tokens, *self._read(network.texts, vectors, 0)))
 
     def transform(
         self,
@@ -110,16 +145,26 @@ class Featurizer:
         on_progress: Callable[[int], None] = lambda rows: None,
     ) -> Features:
         """Features of the whole network. ``known`` are those of its first interactions, if they exist already."""
+        first = 0 if known is None else len(known)
+        return self._features(network, self.read_texts(network.texts[first:], first, on_progress), known)
+
+    def _features(
+        self, network: TextualInteractionNetwork, texts: ReadTexts, known: Features | None = None
+    ) -> Features:
+        """Of the interactions that follow the known ones, whose texts these are; then all together."""
         first, users, items = (0, 0, 0) if known is None else (len(known), known.n_users, known.n_items)
         new_users, new_items = network.users[first:], network.items[first:]
-        tokens, log_odds = self.read_texts(network.texts[first:], first, on_progress)
+        folds = np.full(len(network), NO_FOLD)
+        folds[: self._n_fitted] = fold_of_rows(self._n_fitted, self.settings.seed)[: len(network)]
         features = Features(
             users=new_users,
             items=new_items,
-            tokens=tokens,
+            tokens=texts.tokens,
             # New users and items occur in the new interactions only, so these suffice to fold them in.
             structure=self.state_.structure.transform(new_users, new_items) if len(new_users) else {},
-            ngram_log_odds=log_odds,
+            log_odds=texts.log_odds,
+            vectors=texts.vectors,
+            folds=folds[first:],
             user_vectors=self.node_vectors("user", network.user_ids, network.user_attributes, users),
             item_vectors=self.node_vectors("item", network.item_ids, network.item_attributes, items),
             user_slots=self.node_slots("user", np.arange(users, network.n_users)),
@@ -127,23 +172,45 @@ class Featurizer:
         )
         return features if known is None else known.followed_by(features)
 
+    @property
+    def _n_fitted(self) -> int:
+        """How many interactions the network of training has."""
+        return int(self.state_.degrees["user"].sum())
+
     def read_texts(
         self, texts: pl.Series, first: int | None = None, on_progress: Callable[[int], None] = lambda rows: None
-    ) -> tuple[Tokens, np.ndarray]:
-        """(tokens, n-gram log-odds) of texts.
-
+    ) -> ReadTexts:
+        """
         Args:
             first: number of the first text's interaction, the others follow it; None if they are not in the network.
-                Interactions of ``fit`` have the log-odds that were computed there, out of fold.
+                Interactions of ``fit`` have the log-odds that were computed there.
         """
+        tokens = self._tokens(texts, on_progress)
+        vectors = np.empty((len(texts), 0), np.float32)
+        if self.sentence_vectors is not None:
+            vectors = self.sentence_vectors(tokens)
+        return ReadTexts(tokens, *self._read(texts, vectors, first))
+
+    def _tokens(self, texts: pl.Series, on_progress: Callable[[int], None]) -> Tokens:
+        if self.tokenizer is None:
+            return Tokens(np.empty(0, np.int32), np.zeros(len(texts) + 1, np.int64), 0)
         if not self.settings.words:
             texts = pl.repeat("", len(texts), eager=True)
-        tokens = tokenise(texts, self.tokenizer, self.settings.max_length, on_progress)
-        if self.state_.ngrams is None:
-            return tokens, np.empty((len(texts), 0), np.float32)
-        fitted = self.state_.ngrams.fitted_log_odds
-        fitted = fitted[:0] if first is None else fitted[first : first + len(texts)]
-        return tokens, np.concatenate([fitted, self.state_.ngrams.log_odds(texts[len(fitted) :])])
+        return tokenise(texts, self.tokenizer, self.settings.max_length, on_progress)
+
+    def _read(self, texts: pl.Series, vectors: np.ndarray, first: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """(log-odds in every view, vectors of length 1)."""
+        said = []
+        for reader, given in ((self.state_.ngrams, texts), (self.state_.sentences, vectors)):
+            if reader is not None:
+                fitted = reader.fitted_log_odds
+                fitted = fitted[:, :0] if first is None else fitted[:, first : first + len(texts)]
+                new = reader.log_odds(given[fitted.shape[1] :])  # type: ignore[arg-type]
+                said.append(np.concatenate([fitted, np.broadcast_to(new, (VIEWS, *new.shape))], axis=1))
+        if not said:
+            said = [np.empty((VIEWS, len(texts), 0), np.float32)]
+        sentences = self.state_.sentences
+        return np.concatenate(said, axis=2), vectors if sentences is None else sentences.directions(vectors)
 
     def node_slots(self, side: str, codes: np.ndarray) -> np.ndarray:
         """Rows of the table of trained vectors; row 0 is for nodes that training did not see."""
@@ -164,7 +231,7 @@ class Featurizer:
     ) -> np.ndarray:
         """No vector depends on the name of a node of degree 0, which training did not know."""
         nodes = self.settings.nodes
-        if self.settings.fusion == "none":
+        if not self.settings.fuses:
             return np.empty((len(ids), 0), np.float32)
         given = self.state_.attributes[side].transform(attributes, len(ids))
         if nodes == "profile":
@@ -189,10 +256,9 @@ class Featurizer:
 
 def new_structure(settings: Settings) -> Structure:
     """The unfitted embeddings that these settings name."""
-    fused = settings.fusion != "none"
     return Structure(
-        settings.distance if fused else "none",
-        settings.centrality if fused else "none",
+        settings.distance if settings.fuses else "none",
+        settings.centrality if settings.fuses else "none",
         settings.structure_dim,
         settings.seed,
     )

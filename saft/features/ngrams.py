@@ -5,8 +5,8 @@ all of the text, in any language: hashed n-grams, weighted by TF-IDF, and multin
 
     log-odds of class k = log p(k | n-grams) − log share of k,   clipped
 
-The log-odds of a labelled interaction come from a regression that was fitted without it. So they never contain its own
-label, and they are as reliable in training as they are for interactions without a label.
+The log-odds of a labelled interaction come from a regression that was fitted without its fold. So they never contain
+its own label, and they are as reliable in training as they are for interactions without a label.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from scipy import sparse
 from scipy.special import log_softmax
 
 from saft.data.network import HIDDEN
+from saft.features.folds import FOLDS, VIEWS
 from saft.features.regression import regress
 
 WORDS, PARTS = (1, 2), (2, 3, 4)  # lengths of the n-grams: of words, and of characters
 BITS = 17  # 2^17 buckets for each of the two kinds
 LONGEST = 2_000  # characters of a text that are used
 AT_ONCE = 2_000  # texts whose n-grams are in memory at the same time
-FOLDS = 3
 LEAST = 2  # rows of a class in each fold, on average; a class with fewer is left out
 MOST_FITTED = 20_000  # rows that a regression is fitted to; more cost time and hardly help a linear model
 STRENGTH = 3.0  # C of the regression: larger is less regularised
@@ -46,7 +46,7 @@ class NgramModel:
         classes: those with enough labelled rows; the log-odds of others are 0.
         idf: (buckets,) inverse document frequencies.
         weights, bias, log_priors: (buckets, classes), (classes,), (classes,) of the regression.
-        fitted_log_odds: (texts, all classes) log-odds of the texts given to ``fit``; out of fold where labelled.
+        fitted_log_odds: (views, texts, all classes) of the texts given to ``fit``, see :mod:`~saft.features.folds`.
     """
 
     classes: np.ndarray
@@ -57,14 +57,11 @@ class NgramModel:
     fitted_log_odds: np.ndarray
 
     @classmethod
-    def fit(cls, texts: pl.Series, labels: np.ndarray, n_classes: int, seed: int) -> NgramModel:
+    def fit(cls, texts: pl.Series, labels: np.ndarray, n_classes: int, folds: np.ndarray, seed: int) -> NgramModel:
         """Fit to the texts with a label; of the others, only log-odds are computed."""
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(np.flatnonzero(labels != HIDDEN))[:MOST_FITTED]
-        known = labels[chosen]
-        # Neither the folds nor what a fold's regression is fitted to depend on the labels in the fold, so that nothing
-        # about an interaction's log-odds depends on its own label.
-        folds = np.arange(len(chosen)) % FOLDS
+        known, fold = labels[chosen], folds[chosen]
         counted = count(texts.gather(pl.Series(chosen)))
         occurs_in = counted.getnnz(axis=0)
         idf = np.log((1 + len(chosen)) / (1 + occurs_in)).astype(np.float32) + 1
@@ -75,31 +72,33 @@ class NgramModel:
             classes = np.flatnonzero(np.bincount(known[some], minlength=n_classes) >= least)
             some = some[np.isin(known[some], classes)]
             parameters = _regression(rows[some], np.searchsorted(classes, known[some]), len(classes), columns)
-            return cls(classes, idf, *parameters, np.empty((0, n_classes), np.float32))
+            return cls(classes, idf, *parameters, np.empty((VIEWS, 0, n_classes), np.float32))
 
-        whole = fitted(np.arange(len(chosen)), LEAST * FOLDS)
-        log_odds = np.zeros((len(texts), n_classes), dtype=np.float32)
-        others = np.setdiff1d(np.arange(len(texts)), chosen)
-        log_odds[others] = whole.log_odds(texts.gather(pl.Series(others)))
-        for fold in range(FOLDS):
-            own = np.flatnonzero(folds == fold)
-            log_odds[chosen[own]] = fitted(np.flatnonzero(folds != fold), LEAST * (FOLDS - 1)).predict(rows[own])
-        return replace(whole, fitted_log_odds=log_odds)
+        # What is fitted without a fold does not depend on the fold's labels in any way, not even on how many there are.
+        models = [fitted(np.flatnonzero(fold != hidden), LEAST * (FOLDS - 1)) for hidden in range(FOLDS)]
+        models.append(fitted(np.arange(len(chosen)), LEAST * FOLDS))
+        return replace(models[-1], fitted_log_odds=_log_odds_of_all(models, texts))
 
     def log_odds(self, texts: pl.Series) -> np.ndarray:
         """(texts, all classes) of texts that were not given to ``fit``."""
-        found = np.zeros((len(texts), self.fitted_log_odds.shape[1]), dtype=np.float32)
-        for first in range(0, len(texts), AT_ONCE):
-            rows = weigh(count(texts[first : first + AT_ONCE]), self.idf)
-            found[first : first + AT_ONCE] = self.predict(rows)
-        return found
+        return _log_odds_of_all([self], texts)[0]
 
     def predict(self, rows: Any) -> np.ndarray:
         """(rows, all classes) log-odds of weighed n-grams; 0 for all if fewer than two classes are known."""
-        found = np.zeros((rows.shape[0], self.fitted_log_odds.shape[1]), dtype=np.float32)
+        found = np.zeros((rows.shape[0], self.fitted_log_odds.shape[2]), dtype=np.float32)
         if len(self.classes) > 1:
             found[:, self.classes] = log_softmax(rows @ self.weights + self.bias, axis=1) - self.log_priors
         return found.clip(-LARGEST, LARGEST)
+
+
+def _log_odds_of_all(models: list[NgramModel], texts: pl.Series) -> np.ndarray:
+    """(models, texts, all classes); the models share their inverse document frequencies."""
+    found = np.zeros((len(models), len(texts), models[0].fitted_log_odds.shape[2]), dtype=np.float32)
+    for first in range(0, len(texts), AT_ONCE):
+        rows = weigh(count(texts[first : first + AT_ONCE]), models[0].idf)
+        for place, model in enumerate(models):
+            found[place, first : first + AT_ONCE] = model.predict(rows)
+    return found
 
 
 def count(texts: pl.Series) -> Any:

@@ -1,9 +1,10 @@
 """BatchLoader: decides what the model may see, and puts it into batches. This is the guard against leaking labels.
 
 Rows are predicted in passes. A pass hides the labels of all its seed rows, from messages and from everything that is
-computed from labels; whatever is visible is then safe to show. In every epoch the training rows are dealt to several
-passes, so that each is a seed row once, with its own label and those of the pass's other seed rows hidden. So training
-looks like prediction, where the labels in question are unknown too.
+computed from labels; whatever is visible is then safe to show. Training rows are dealt to passes by their folds, so
+that each is a seed row once in an epoch, with its own label and those of its fold hidden. So training looks like
+prediction, where the labels in question are unknown too; and the evidence of a row (see
+:mod:`~saft.features.evidence`), which hides the same labels, is the same in every epoch.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from torch import Tensor
 
 from saft.data.network import HIDDEN
 from saft.features.featurizer import Features
-from saft.features.known_labels import KnownLabels
+from saft.features.evidence import Evidence
+from saft.features.folds import NO_FOLD
+from saft.features.gathering import Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
 from saft.hashing import hash_seed
-from saft.learning.frozen_layers import FrozenLayerCache
+from saft.learning.frozen_layers import FrozenStates
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.sampling import (
     Neighbours,
@@ -46,7 +49,6 @@ class LabelMaskedPass:
 
     batches: list[np.ndarray]
     labels: np.ndarray  # (interactions,) visible labels; HIDDEN for every seed row
-    known: KnownLabels | None
     of_users: Neighbours
     of_items: Neighbours
 
@@ -76,6 +78,7 @@ class BatchLoader:
         isolated: show no neighbours.
         targets: what the loss compares with, if not the labels; e.g. (interactions, classes) for soft ones.
         frozen: output of the encoder's frozen layers; None if texts are read from their tokens.
+        evidence: of every interaction, if it is not to be gathered from the features.
     """
 
     def __init__(
@@ -88,12 +91,14 @@ class BatchLoader:
         *,
         isolated: bool = False,
         targets: np.ndarray | None = None,
-        frozen: FrozenLayerCache | None = None,
+        frozen: FrozenStates | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         self.features, self.labels, self.n_classes = features, labels, n_classes
         self.targets = labels.astype(np.int64) if targets is None else targets
         self.settings, self.cache = settings, cache
-        self.texts: Tokens | FrozenLayerCache = frozen or features.tokens
+        self.texts: Tokens | FrozenStates = frozen or features.tokens
+        self._given_evidence = evidence
         self.isolated = isolated or not settings.passes_messages
 
     def __len__(self) -> int:
@@ -102,7 +107,7 @@ class BatchLoader:
     def fingerprint(self) -> str:
         """Of everything that batches show."""
         digest, features = hashlib.sha256(), self.features
-        arrays = (features.users, features.items, features.tokens.flat, features.ngram_log_odds)
+        arrays = (features.users, features.items, features.tokens.flat, features.log_odds, features.vectors)
         for array in (*arrays, self.labels, self.targets):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -110,7 +115,9 @@ class BatchLoader:
     def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[LabelMaskedPass]:
         """Every row once as a seed row, shuffled by seed and epoch."""
         settings, features = self.settings, self.features
-        for number, seed_rows in enumerate(self._dealt(rows, seed=[settings.seed, epoch])):
+        passes = self._dealt(rows)
+        for number in np.random.default_rng([settings.seed, epoch]).permutation(len(passes)).tolist():
+            seed_rows = passes[number]
             size = len(seed_rows) if settings.full_batch else settings.batch_size
             seed = hash_seed(settings.seed, epoch, number)
             batches = plan_batches(
@@ -121,7 +128,7 @@ class BatchLoader:
     def prediction_passes(self, rows: np.ndarray) -> Iterator[LabelMaskedPass]:
         """Every row once as a seed row; rows whose label is visible are dealt to passes in which it is hidden."""
         visible = self.labels[rows] != HIDDEN
-        for seed_rows in [rows[~visible], *self._dealt(rows[visible], seed=[self.settings.seed])]:
+        for seed_rows in [rows[~visible], *self._dealt(rows[visible])]:
             if len(seed_rows):
                 yield self._pass(seed_rows, self.in_order(seed_rows), self._sampled(None))
 
@@ -130,24 +137,20 @@ class BatchLoader:
         for seed_rows in self.in_order(rows):
             yield self.batch(seed_rows, self._blind)
 
-    def masked_side_features(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """(rows, side features) of at most this many labelled interactions, each masked as in training."""
-        seed = [self.settings.seed]
-        labelled = np.random.default_rng(seed).permutation(np.flatnonzero(self.labels != HIDDEN))
-        deals = self._dealt(labelled, seed)
-        chosen = [seed_rows[: max(most // len(deals), 1)] for seed_rows in deals]
-        views = (self._pass(seed_rows, [], (self._nobody, self._nobody)) for seed_rows in deals)
-        found = [self.side_features(few, view) for few, view in zip(chosen, views, strict=True)]
-        return np.concatenate(chosen), np.concatenate(found)
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Of every interaction, each without the labels that its pass hides."""
+        return self._gather(slice(None)) if self._given_evidence is None else self._given_evidence
 
-    def side_features_of(self, rows: np.ndarray) -> np.ndarray:
-        """(rows, ·) side features of rows without a visible label, as prediction shows them."""
-        return self.side_features(rows, self._pass(rows, [], (self._nobody, self._nobody)))
+    @property
+    def n_side_features(self) -> int:
+        """Columns of the side features, without gathering anything."""
+        return self._gather(slice(0)).features().shape[1]
 
-    def side_features(self, rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
-        """(rows, ·) known labels around them, then n-gram log-odds; either part may be absent."""
-        parts = [] if view.known is None else [view.known.features(rows)]
-        return np.hstack([*parts, self.features.ngram_log_odds[rows]])
+    @cached_property
+    def side_features(self) -> np.ndarray:
+        """(interactions, ·) the evidence in numbers."""
+        return self.evidence.features()
 
     def uncached(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
         """Neighbours of these rows that belong into the cache and are not in it."""
@@ -186,7 +189,7 @@ class BatchLoader:
         users, user_nodes = _batch_nodes(features.users[rows], features.user_vectors, features.user_slots)
         items, item_nodes = _batch_nodes(features.items[rows], features.item_vectors, features.item_slots)
         visible = np.where(view.labels[rows] == HIDDEN, self.n_classes, view.labels[rows])
-        side_features = self.side_features(encoded, view)
+        side_features = self.side_features[encoded]
         return Batch(
             texts=texts,
             users=users,
@@ -196,7 +199,7 @@ class BatchLoader:
             structure={role: torch.from_numpy(vectors[encoded]) for role, vectors in features.structure.items()},
             seed_rows=torch.from_numpy(positions),
             targets=torch.from_numpy(self.targets[seed_rows]),
-            labels=None if view.known is None else torch.from_numpy(visible.astype(np.int64)),
+            labels=torch.from_numpy(visible.astype(np.int64)) if self.settings.labels else None,
             side_features=torch.from_numpy(side_features) if side_features.shape[1] else None,
             cached=None if self.cache is None else self.cache.lookup(cached),
             is_source=self._is_source(rows, seed_rows, view),
@@ -208,11 +211,27 @@ class BatchLoader:
         chunks = cut_by_length(rows, self.texts.lengths[rows])
         return [(torch.from_numpy(read), torch.from_numpy(mask)) for read, mask in map(self.texts.padded, chunks)]
 
-    def _dealt(self, rows: np.ndarray, seed: list[int]) -> list[np.ndarray]:
+    def _gather(self, rows: slice) -> Evidence:
+        settings, features = self.settings, self.features
+        given = Rows(
+            features.users[rows],
+            features.items[rows],
+            self.labels[rows],
+            features.folds[rows],
+            features.log_odds[:, rows],
+            features.vectors[rows],
+            self.n_classes,
+            settings.seed,
+        )
+        return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words))
+
+    def _dealt(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Labelled rows by fold; those without a fold each have a pass of their own."""
         if not self.settings.labels:
             return [rows]
-        deals = min(max(round(1 / self.settings.label_mask_share), 1), max(len(rows), 1))
-        return np.array_split(np.random.default_rng(seed).permutation(rows), deals)
+        folds = self.features.folds[rows]
+        passes = [rows[folds == fold] for fold in np.unique(folds[folds != NO_FOLD])]
+        return passes + np.split(rows[folds == NO_FOLD], np.count_nonzero(folds == NO_FOLD) or 1)
 
     def in_order(self, seed_rows: np.ndarray) -> list[np.ndarray]:
         """Batches for prediction: by text length, or by user where neighbours are encoded as well."""
@@ -227,21 +246,13 @@ class BatchLoader:
     ) -> LabelMaskedPass:
         visible = self.labels.copy()
         visible[seed_rows] = HIDDEN
-        return LabelMaskedPass(batches, visible, self._known(visible), *sampled)
-
-    def _known(self, visible: np.ndarray) -> KnownLabels | None:
-        if not self.settings.labels:
-            return None
-        features = self.features
-        return KnownLabels.count(
-            features.users, features.items, visible, features.n_users, features.n_items, self.n_classes
-        )
+        return LabelMaskedPass(batches, visible, *sampled)
 
     @cached_property
     def _blind(self) -> LabelMaskedPass:
         """No label is visible and there is no neighbour. Made once: training needs it before many a step."""
         hidden = np.full(len(self.labels), HIDDEN, dtype=self.labels.dtype)
-        return LabelMaskedPass([], hidden, self._known(hidden), self._nobody, self._nobody)
+        return LabelMaskedPass([], hidden, self._nobody, self._nobody)
 
     @cached_property
     def _nobody(self) -> Neighbours:

@@ -13,8 +13,8 @@ from saft.settings import TrainingSettings
 
 def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
     """Pretrained parameters and all others learn at their own rates; biases and norms do not decay."""
-    encoder = model.encoder if isinstance(model, InteractionModel) else nn.Module()
-    pretrained = {id(parameter) for parameter in encoder.parameters()}
+    encoder = getattr(model, "encoder", None) if isinstance(model, InteractionModel) else None
+    pretrained = set() if encoder is None else {id(parameter) for parameter in encoder.parameters()}
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for parameter in model.parameters():
         if parameter.requires_grad:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saft.errors import InputError, did_you_mean
-from saft.hashing import GOLDEN, mix_bits, uniform
+from saft.hashing import fixed_keys
 
 WEIGHTS = ("distance", "centrality", "random")
 
@@ -65,12 +65,6 @@ def fixed_neighbours(candidates: Neighbours, most: int, seed: int, weights: np.n
     So a node's sample is the same whatever else is in the network, and changes little as rows are added.
     """
     return race(candidates, most, fixed_keys(candidates.rows, seed), weights)
-
-
-def fixed_keys(rows: np.ndarray, seed: int) -> np.ndarray:
-    """Exp(1) numbers, one per row number."""
-    start = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    return -np.log(uniform(mix_bits(start + rows.astype(np.uint64) * GOLDEN))).astype(np.float32)
 
 
 def race(candidates: Neighbours, most: int, keys: np.ndarray, weights: np.ndarray | None = None) -> Neighbours:

@@ -34,7 +34,7 @@ class FineTuned:
 
     def __init__(self, settings: Settings, callbacks: Iterable[Callback], build: Build, **options: str) -> None:
         self.settings, self.callbacks = settings, callbacks
-        self.build: Build = partial(build, **options)
+        self.build: Build = partial(build, **options) if options else build
 
     def fit(self, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray) -> Self:
         self.train = np.asarray(train)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from saft.errors import InputError
 from saft.model.batch import Batch
 from saft.model.encoder import TextEncoder
 from saft.settings import Settings
@@ -21,7 +23,7 @@ class Sizes:
     n_items: int
     user_vectors: int  # columns of Nodes.vectors
     item_vectors: int
-    ngram_columns: int = 0  # columns of the n-gram log-odds
+    side_features: int = 0  # columns of Batch.side_features
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,38 @@ class InteractionModel(nn.Module):
     def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes) -> None:
         super().__init__()
         self.encoder, self.settings, self.sizes = encoder, settings, sizes
+        if encoder.frozen and settings.train_words:
+            raise InputError("train_words=True needs trained_layers to be all layers: word vectors are below them.")
         encoder.word_vectors().requires_grad_(settings.train_words)
 
     def forward(self, batch: Batch) -> Output:
         raise NotImplementedError
+
+
+class SideFeatureModel(InteractionModel):
+    """A model whose head also sees the side features, in its last columns, and starts from the best it can do with them.
+
+    Attributes:
+        head: linear; its last columns belong to the side features.
+    """
+
+    head: nn.Linear
+
+    @property
+    def n_side_features(self) -> int:
+        return self.sizes.side_features
+
+    def start_from_side_features(self, solved: Tensor) -> None:
+        """Start the head from this solution: (side features + 1, classes) weights and, last, biases."""
+        with torch.no_grad():
+            self.head.weight.zero_()
+            self.head.weight[:, -self.n_side_features :] = solved[:-1].T
+            self.head.bias.copy_(solved[-1])
+
+    @torch.no_grad()
+    def side_logits(self, side_features: Tensor) -> Tensor:
+        """(rows, classes) the part of the logits that comes from the side features."""
+        return functional.linear(side_features, self.head.weight[:, -self.n_side_features :], self.head.bias)
 
 
 class NodeTable(nn.Module):

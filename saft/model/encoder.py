@@ -38,7 +38,7 @@ class TextEncoder(nn.Module):
         n_layers: number of layers in use above the frozen ones.
     """
 
-    def __init__(self, model: Any, layers: int | None = None, frozen: int = 0) -> None:
+    def __init__(self, model: Any, layers: int | None = None, trained: int | None = None) -> None:
         super().__init__()
         family = FAMILIES.get(model.config.model_type)
         if family is None:
@@ -51,25 +51,22 @@ class TextEncoder(nn.Module):
         used = available if layers is None else layers
         if not 1 <= used <= available:
             raise InputError(f"This encoder has {available} layers; cannot use the first {layers}.")
-        if frozen >= used:
-            raise InputError(
-                f"frozen_layers={frozen} leaves nothing to train of the encoder's {used} layers. Freeze fewer of them."
-            )
         self.width = int(model.config.hidden_size)
-        self.frozen, self.n_layers = frozen, used - frozen
+        self.n_layers = used if trained is None else min(trained, used)
+        self.frozen = used - self.n_layers
         family.cut(model, used)
-        if frozen:
+        if self.frozen:
             model.requires_grad_(False)
-            family.layers(model)[frozen:].requires_grad_(True)
+            family.layers(model)[self.frozen :].requires_grad_(True)
 
     @classmethod
-    def load(cls, name: str, layers: int | None = None, frozen: int = 0) -> TextEncoder:
-        """``minilm``, a local folder or a hub name; ``layers`` keeps only the first ones, ``frozen`` freezes some."""
+    def load(cls, name: str, layers: int | None = None, trained: int | None = None) -> TextEncoder:
+        """A packaged one, a local folder or a hub name; ``layers`` keeps the first, ``trained`` are the last of them."""
         from transformers import AutoModel
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        return cls(open_backbone(AutoModel, name), layers, frozen)
+        return cls(open_backbone(AutoModel, name), layers, trained)
 
     @property
     def longest_text(self) -> int:
@@ -80,6 +77,10 @@ class TextEncoder(nn.Module):
         # RoBERTa and MPNet number positions from the padding id + 1.
         reserved = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "mpnet") else 0
         return int(config.max_position_embeddings) - reserved
+
+    def frozen_parameters(self) -> list[tuple[str, Tensor]]:
+        """Everything that the output of the frozen layers depends on."""
+        return [(name, tensor) for name, tensor in self.model.named_parameters() if not tensor.requires_grad]
 
     def word_vectors(self) -> nn.Module:
         """The table of token vectors: most of a small encoder's parameters."""

@@ -30,8 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.errors import InputError
-from saft.features.known_labels import KnownLabels
-from saft.model.base import InteractionModel, NodeTable, Output, Sizes, means
+from saft.model.base import NodeTable, Output, SideFeatureModel, Sizes, means
 from saft.model.batch import Batch, Nodes
 from saft.model.encoder import NO_POSITION, TextEncoder
 from saft.model.message_passing import GatedAttentionUnit, LineGraphAttention
@@ -98,20 +97,18 @@ class SaftLayer(nn.Module):
         return proxy + self.out(functional.gelu(mixed))
 
 
-class SaftModel(InteractionModel):
+class SaftModel(SideFeatureModel):
     """Batch → logits of its seed rows."""
 
     def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes) -> None:
         super().__init__(encoder, settings, sizes)
         width = encoder.width
         self.fused = settings.fusion != "none"
-        labels = KnownLabels.width(sizes.n_classes) if settings.labels else 0
-        self.n_side_features = labels + sizes.ngram_columns
         if self.fused:
             if encoder.n_layers < 2:
                 raise InputError(
-                    "Fusing words and graph needs at least 2 layers of the encoder that are not frozen. "
-                    "Use more layers, or freeze fewer of them."
+                    "Fusing words and graph needs at least 2 layers of the encoder that are trained. "
+                    "Use more layers, or train more of them; trained_layers=0 trains none, and fuses nothing."
                 )
             self._make_tokens(width, sizes)
             added = 2 + len(self.structure_tokens) + bool(self.n_side_features)
@@ -122,18 +119,6 @@ class SaftModel(InteractionModel):
         self.dropout = nn.Dropout(settings.dropout)
         wide = self.readout.width if self.fused else width
         self.head = nn.Linear(wide + self.n_side_features, sizes.n_classes)
-
-    def start_from_side_features(self, solved: Tensor) -> None:
-        """Start the head from this solution: (side features + 1, classes) weights and, last, biases."""
-        with torch.no_grad():
-            self.head.weight.zero_()
-            self.head.weight[:, -self.n_side_features :] = solved[:-1].T
-            self.head.bias.copy_(solved[-1])
-
-    @torch.no_grad()
-    def side_logits(self, side_features: Tensor) -> Tensor:
-        """(rows, classes) the part of the logits that comes from the side features."""
-        return functional.linear(side_features, self.head.weight[:, -self.n_side_features :], self.head.bias)
 
     def _make_tokens(self, width: int, sizes: Sizes) -> None:
         settings, normalise = self.settings, self.settings.fusion == "residual"

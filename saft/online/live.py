@@ -25,7 +25,7 @@ from saft.features.known_labels import count_labels
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
 from saft.learning.prediction import Forward
-from saft.learning.sampling import Neighbours, fixed_keys, neighbour_weights, race
+from saft.learning.sampling import Neighbours, neighbour_weights, race
 from saft.metrics import softmax
 from saft.online.growing import GrowingArray, GrowingSide
 from saft.online.subgraph import SIDES, EgoGraph, EgoNode, EgoPredictor, Neighbourhood

@@ -1,0 +1,169 @@
+"""Evidence of every interaction of a network at once: counts and sums by user and by item.
+
+Labels that a view hides are subtracted from the counts of the whole network, so that all views cost little more than
+one. Likeness compares an interaction with at most ``MOST_COMPARED`` others of its user and of its item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from saft.data.network import HIDDEN
+from saft.features.evidence import Evidence
+from saft.features.folds import FOLDS, view_of_rows
+from saft.hashing import fixed_keys
+
+MOST_COMPARED = 256
+TEMPERATURE = 0.3  # of the weights of alike texts
+SIDES = ("user", "item")
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Which kinds of evidence are wanted."""
+
+    labels: bool = True
+    alike: bool = True
+    words: bool = True
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What evidence is gathered from, one entry per interaction.
+
+    Args:
+        users, items: their nodes.
+        labels: visible ones, HIDDEN elsewhere.
+        folds: see :mod:`~saft.features.folds`.
+        log_odds: (views, rows, readers · classes).
+        vectors: (rows, width) of length 1; no columns where there is no sentence vector.
+        seed: draws the others that likeness is measured with.
+    """
+
+    users: np.ndarray
+    items: np.ndarray
+    labels: np.ndarray
+    folds: np.ndarray
+    log_odds: np.ndarray
+    vectors: np.ndarray
+    n_classes: int
+    seed: int = 0
+
+    def nodes(self, side: str) -> np.ndarray:
+        return self.users if side == "user" else self.items
+
+
+def gather(rows: Rows, kinds: Kinds) -> Evidence:
+    """Evidence of every row. A labelled row sees the view without its fold, all others see every visible label."""
+    labelled = rows.labels != HIDDEN
+    views = view_of_rows(rows.folds, labelled)
+    own = rows.log_odds[views, np.arange(len(views))]
+    labels, words, alike, likeness = {}, {}, {}, {}
+    for side in SIDES:
+        nodes = rows.nodes(side)
+        if kinds.labels:
+            labels[side] = _label_counts(nodes, rows, views)
+        if kinds.words and own.shape[1]:
+            words[side] = _word_sums(nodes, rows, views)
+        if kinds.alike and rows.vectors.shape[1]:
+            alike[side], likeness[side] = _likeness(nodes, rows, views)
+    if not kinds.labels:
+        alike = {}
+    return Evidence(own, _totals(rows, views), labels, alike, likeness, words)
+
+
+def _totals(rows: Rows, views: np.ndarray) -> np.ndarray:
+    """(rows, classes) visible labels in the network, without those of the row's fold, or without its own."""
+    labelled = rows.labels != HIDDEN
+    by_fold = _counts(rows.folds[labelled] + 1, rows.labels[labelled], FOLDS + 1, rows.n_classes)
+    hidden = np.vstack([by_fold[1:], np.zeros((1, rows.n_classes))])[views]
+    return by_fold.sum(axis=0) - hidden - _own_label(rows, views)
+
+
+def _label_counts(nodes: np.ndarray, rows: Rows, views: np.ndarray) -> np.ndarray:
+    """(rows, classes) visible labels of the node's other interactions, in the row's view."""
+    labelled = rows.labels != HIDDEN
+    n_nodes = int(nodes.max(initial=-1)) + 1
+    counts = _counts(nodes[labelled], rows.labels[labelled], n_nodes, rows.n_classes)[nodes]
+    for fold in range(FOLDS):
+        hidden, seeds = labelled & (rows.folds == fold), views == fold
+        counts[seeds] -= _counts(nodes[hidden], rows.labels[hidden], n_nodes, rows.n_classes)[nodes[seeds]]
+    return counts - _own_label(rows, views)
+
+
+def _own_label(rows: Rows, views: np.ndarray) -> np.ndarray:
+    """(rows, classes) 1 where a row's own label would be counted: it is visible and its fold is not hidden."""
+    own = np.zeros((len(views), rows.n_classes))
+    counted = np.flatnonzero((rows.labels != HIDDEN) & (views == FOLDS))
+    own[counted, rows.labels[counted]] = 1
+    return own
+
+
+def _word_sums(nodes: np.ndarray, rows: Rows, views: np.ndarray) -> np.ndarray:
+    """(rows, 1 + readers · classes) number and summed log-odds of the node's others without a label in the view.
+
+    In the view of a fold, rows that came after the readers were fitted do not count: what readers say of them is not
+    independent of the fold's labels.
+    """
+    labelled, n_nodes = rows.labels != HIDDEN, int(nodes.max(initial=-1)) + 1
+    found = np.zeros((len(nodes), 1 + rows.log_odds.shape[2]))
+    for view in range(FOLDS + 1):
+        seeds = np.flatnonzero(views == view)
+        silent = (~labelled & (rows.folds >= 0)) | (labelled & (rows.folds == view)) if view < FOLDS else ~labelled
+        said = np.hstack([np.ones((len(nodes), 1)), rows.log_odds[view]]) * silent[:, None]
+        sums = np.stack([np.bincount(nodes, column, minlength=n_nodes) for column in said.T], axis=1)
+        found[seeds] = sums[nodes[seeds]] - said[seeds]
+    return found
+
+
+def _likeness(nodes: np.ndarray, rows: Rows, views: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """((rows, classes) labels of others weighted by likeness, (rows, 2) mean and largest cosine with others)."""
+    alike, likeness = np.zeros((len(nodes), rows.n_classes)), np.zeros((len(nodes), 2))
+    for members in _members(nodes):
+        others = compared(members, rows.labels, rows.seed)
+        labels, folds = rows.labels[others], rows.folds[others]
+        for some in np.array_split(members, len(members) // MOST_COMPARED + 1):
+            cosines = rows.vectors[some] @ rows.vectors[others].T
+            same = some[:, None] == others
+            likeness[some] = cosine_summary(cosines, same)
+            alike[some] = alike_labels(cosines, same | (views[some][:, None] == folds), labels, rows.n_classes)
+    return alike, likeness
+
+
+def _members(nodes: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows of every node that has more than one."""
+    order = np.argsort(nodes, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(nodes[order])) + 1):
+        if len(members) > 1:
+            yield members
+
+
+def compared(members: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+    """Those of a node's rows that others are compared with: all if they are few, else labelled ones first."""
+    if len(members) <= MOST_COMPARED:
+        return members
+    order = np.lexsort((fixed_keys(members, seed), labels[members] == HIDDEN))
+    return members[order[:MOST_COMPARED]]
+
+
+def alike_labels(cosines: np.ndarray, hidden: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
+    """(rows, classes) labels of the others (columns), each weighted by exp((cos − 1) / T), but for hidden ones."""
+    one_hot = (labels[:, None] == np.arange(n_classes)).astype(cosines.dtype)
+    return np.where(hidden, 0, np.exp((cosines - 1) / TEMPERATURE)) @ one_hot
+
+
+def cosine_summary(cosines: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """(rows, 2) mean and largest cosine with the others (columns), without the row itself; 0 if there is no other."""
+    number = (~same).sum(axis=1)
+    mean = np.where(same, 0, cosines).sum(axis=1) / np.maximum(number, 1)
+    largest = np.where(same, -1, cosines).max(axis=1, initial=-1)
+    return np.stack([mean, np.where(number > 0, largest, 0)], axis=1)
+
+
+def _counts(nodes: np.ndarray, labels: np.ndarray, n_nodes: int, n_classes: int) -> np.ndarray:
+    """(nodes, classes) how often each node carries each label."""
+    places = nodes.astype(np.int64) * n_classes + labels
+    return np.bincount(places, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes).astype(np.float64)
