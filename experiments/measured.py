@@ -25,7 +25,7 @@ class Measured:
     @property
     def networks(self) -> list[str]:
         """Those with a result, in the table's order."""
-        return [one.name for one in self.table.networks if any(one.name == network for network, _ in self.cells)]
+        return [one.title for one in self.table.networks if any(one.title == network for network, _ in self.cells)]
 
     def values(self, network: str, row: str, score: str) -> dict[int, float]:
         """seed → score."""
@@ -49,7 +49,7 @@ def measured(table: Table, folder: Path = FOLDER) -> Measured:
     for row in table.rows:
         if row.results:
             other = run_status(read_table(row.results), folder).done
-            wanted = {network.name for network in table.networks}
+            wanted = {network.title for network in table.networks}
             for (network, line, seed), result in other.items():
                 if line == row.result and network in wanted and seed in table.seeds:
                     cells.setdefault((network, row.name), {})[seed] = result

@@ -49,7 +49,8 @@ def execute(run: Run, data: Path) -> dict[str, Any]:
     network = sampled(run.network, data)
     shared, own = {"seed": run.seed, **run.shared()}, run.row.settings
     callback = StandardOutput()
-    done = compared(network, split(network, seed=run.seed), run.row.method, shared, own, callbacks=[callback])
+    parts = split(network, fractions=run.network.fractions, seed=run.seed)
+    done = compared(network, parts, run.row.method, shared, own, callbacks=[callback])
     if done.failed:
         raise InputError(done.failed)
     return {

@@ -56,7 +56,7 @@ def _line(run: Run, result: Result, place: str, left: float) -> str:
 
 
 def _named(run: Run) -> str:
-    return f"{run.row.name}, {run.network.name}, seed {run.seed}"
+    return f"{run.row.name}, {run.network.title}, seed {run.seed}"
 
 
 def _clock(seconds: float) -> str:

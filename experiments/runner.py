@@ -106,7 +106,7 @@ def run_one(
         threads: of the run; 0 leaves the number to the libraries.
         children: holds the run's process while it runs.
     """
-    facts = {"dataset": run.network.name, "method": run.row.name, "seed": run.seed, **run.described()}
+    facts = {"dataset": run.network.title, "method": run.row.name, "seed": run.seed, **run.described()}
     facts |= {"versions": versions(), "commit": commit(), "threads": threads}
     measured: Result = {}
     command = [sys.executable, "-m", "experiments", "one", run.as_json(), "--data", str(data.resolve())]

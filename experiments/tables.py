@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from saft.data.splits import FRACTIONS
 from saft.errors import InputError, did_you_mean
 from saft.methods import find
 
@@ -52,11 +53,29 @@ class Row:
 
 @dataclass(frozen=True)
 class Network:
-    """A network in a table, and the settings of all rows on it."""
+    """A network in a table, and the settings of all rows on it.
+
+    Args:
+        labelled: share of the interactions that are for training, and a seventh as many for validation; all others are
+            for the test. None means 70, 10 and 20 %.
+    """
 
     name: str
     sample: Sample | None
     settings: Mapping[str, Any]
+    labelled: float | None = None
+
+    @property
+    def title(self) -> str:
+        """The column of the table."""
+        return self.name if self.labelled is None else f"{self.name}, {self.labelled:.0%}"
+
+    @property
+    def fractions(self) -> tuple[float, float, float]:
+        """Of training, validation and test rows."""
+        if self.labelled is None:
+            return FRACTIONS
+        return self.labelled, self.labelled / 7, 1 - self.labelled * 8 / 7
 
 
 @dataclass(frozen=True)
@@ -70,7 +89,7 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        return self.network.name, self.row.name, self.seed
+        return self.network.title, self.row.name, self.seed
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))
@@ -90,11 +109,12 @@ class Run:
     def described(self) -> dict[str, Any]:
         """All that decides its outcome but the code: a result with the same values need not be computed again."""
         sample = self.network.sample
-        return {
+        described = {
             "base": self.row.method,
             "given": {**self.shared(), **self.row.settings},
             "sample": None if sample is None else asdict(sample),
         }
+        return described if self.network.labelled is None else described | {"labelled": self.network.labelled}
 
 
 @dataclass(frozen=True)
@@ -184,9 +204,13 @@ def _row(entry: dict[str, Any], where: str) -> Row:
 
 
 def _networks(entry: dict[str, Any], where: str) -> list[Network]:
-    _check_keys(entry, ("names", "sample", "settings"), where)
+    _check_keys(entry, ("names", "sample", "settings", "labelled"), where)
     sample = Sample(**entry["sample"]) if "sample" in entry else None
-    return [Network(name, sample, entry.get("settings", {})) for name in entry["names"]]
+    return [
+        Network(name, sample, entry.get("settings", {}), share)
+        for name in entry["names"]
+        for share in entry.get("labelled", [None])
+    ]
 
 
 def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:

@@ -44,7 +44,9 @@ class DataSettings(_Group):
     trained_layers: int = _setting(
         2, "At most this many of them, the last ones, are trained; the output of those below is computed once per text."
     )
-    max_length: int = _setting(128, "This many tokens of each text are read; the rest is cut off.", least=2)
+    max_length: int = _setting(
+        0, "This many tokens of each text are read; 0 means enough for nine texts of ten, and at most 128."
+    )
     words: bool = _setting(True, "The encoder reads the words; without them, the graph alone decides.")
     ngrams: bool = _setting(True, "A linear model reads n-grams of the whole text as well, in any language.")
     sentences: bool = _setting(True, "A linear model reads the mean of what the layers that are not trained give.")
@@ -146,6 +148,16 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
     def changed(self, **values: Any) -> Self:
         return self.of(self.as_dict() | values)
 
+    def with_preset(self, preset: str, **values: Any) -> Self:
+        """Another preset in the place of the present one; ``values`` overrule it, whatever else was chosen stays."""
+        of_old, defaults = PRESETS[self.preset], type(self)().as_dict()
+        return self.changed(**{name: defaults[name] for name in of_old} | preset_settings(preset) | values)
+
+    @property
+    def preset(self) -> str:
+        """The quickest preset that these settings agree with."""
+        return preset_of(self.as_dict())
+
     @property
     def trains_encoder(self) -> bool:
         """Whether there are layers to train; if not, a regression on what linear models read is all there is."""
@@ -218,6 +230,15 @@ class SettingsKeywords(TypedDict, total=False):
 HELP: dict[str, str] = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
 TYPES: dict[str, type] = typing.get_type_hints(Settings)
 
+# From the quickest to the most accurate. Settings that are given beside a preset overrule it.
+DEFAULT_PRESET = "best"
+PRESETS: dict[str, dict[str, Any]] = {"fast": {"encoder": NO_ENCODER}, "balanced": {"trained_layers": 0}, "best": {}}
+PRESET_HELP = {
+    "fast": "No encoder: a regression on n-grams, known labels and the words of neighbours.",
+    "balanced": "An encoder reads every text once and is not trained: a regression on that as well.",
+    "best": "The encoder's last layers are trained, with messages between interactions.",
+}
+
 # Nothing but the encoder reads texts.
 WORDS_ALONE = {"ngrams": False, "sentences": False, "alike_texts": False, "neighbour_words": False}
 
@@ -228,6 +249,20 @@ AS_PRINTED = {
 } | WORDS_ALONE  # fmt: skip
 TEXT_ONLY = {"fusion": "none", "labels": False} | WORDS_ALONE
 STRUCTURE_ONLY = {"words": False}
+
+
+def preset_settings(preset: str) -> dict[str, Any]:
+    """What this preset sets; an error names the nearest one."""
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise InputError(
+            f"There is no preset {preset!r}.{did_you_mean(str(preset), PRESETS)} Known are {', '.join(PRESETS)}."
+        )
+    return PRESETS[preset]
+
+
+def preset_of(values: Mapping[str, Any]) -> str:
+    """The quickest preset that settings of these values agree with."""
+    return next(name for name, chosen in PRESETS.items() if chosen.items() <= values.items())
 
 
 def _checked(setting: Any, value: Any) -> Any:

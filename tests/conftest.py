@@ -17,6 +17,14 @@ ROWS = [
 ]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory):
+    """What is kept for later trainings is kept for this run of the tests only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def rows() -> list[dict]:
     """Four interactions with a comma, quotes, a line break, a missing label and a repeated pair."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError
-from saft.features.featurizer import Features, Featurizer
+from saft.features.featurizer import Features, Featurizer, FeaturizerState
 from saft.features.regression import fit_groups
-from saft.features.tokens import load_tokenizer
-from saft.learning.frozen_layers import FrozenLayers, FrozenStates
+from saft.features.tokens import enough_tokens, load_tokenizer
+from saft.learning.frozen_layers import FrozenLayers
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.model.base import InteractionModel, SideFeatureModel, Sizes
@@ -39,7 +40,7 @@ class Assembly:
     features: Features
     model: InteractionModel
     cache: NeighbourCache | None = None
-    frozen: FrozenStates | None = None  # of ``network``; a loaded model reads tokens
+    layers: FrozenLayers | None = None  # the encoder's frozen layers, if it has any
 
     @classmethod
     def fresh(
@@ -55,49 +56,62 @@ class Assembly:
             on_progress: called with the number of texts that the frozen layers have read since the last call.
         """
         torch.manual_seed(settings.seed)
-        encoder, tokenizer, layers = None, None, None
+        encoder, tokenizer = None, None
         if settings.encoder != NO_ENCODER:
-            encoder = TextEncoder.load(settings.encoder, settings.layers or None, settings.trained_layers).train(False)
+            encoder = TextEncoder.load(settings.encoder, settings.layers or None, settings.trained_layers)
             tokenizer = load_tokenizer(settings.encoder)
-            if encoder.frozen:
-                layers = FrozenLayers(encoder, on_progress)
+            if not settings.max_length:
+                enough = enough_tokens(network.texts, tokenizer)
+                settings = settings.changed(max_length=min(enough, encoder.longest_text))
+        layers = _frozen_layers(encoder, on_progress)
         featurizer = Featurizer(settings, tokenizer, None if layers is None else layers.vectors)
         features = featurizer.fit_transform(network)
-        assembly = cls.of(settings, network, featurizer, encoder, build, features=features)
         if layers is not None and settings.trains_encoder:
-            states = layers.states(features.tokens)
-            states.fill()
-            assembly = replace(assembly, frozen=states)
+            layers.states(features.tokens).fill()
+        assembly = cls._of(network, featurizer, features, encoder, layers, build)
         if isinstance(assembly.model, SideFeatureModel) and assembly.model.n_side_features:
             assembly.model.start_from_side_features(fit_side_head(assembly.loader()))
         return assembly
 
     @classmethod
-    def of(
+    def restored(
         cls,
         settings: Settings,
         network: TextualInteractionNetwork,
-        featurizer: Featurizer,
+        state: FeaturizerState,
+        tokenizer: Any,
         encoder: TextEncoder | None,
+        cache: NeighbourCache | None,
+    ) -> Assembly:
+        """From what was stored; the weights are still to be loaded."""
+        layers = _frozen_layers(encoder)
+        featurizer = Featurizer.restored(settings, tokenizer, state, None if layers is None else layers.vectors)
+        return cls._of(network, featurizer, featurizer.transform(network), encoder, layers, cache=cache)
+
+    @classmethod
+    def _of(
+        cls,
+        network: TextualInteractionNetwork,
+        featurizer: Featurizer,
+        features: Features,
+        encoder: TextEncoder | None,
+        layers: FrozenLayers | None,
         build: Build = SaftModel,
         cache: NeighbourCache | None = None,
-        features: Features | None = None,
     ) -> Assembly:
         """The model around a featurizer that is fitted; the cache is empty if none is given."""
+        settings = featurizer.settings
         if encoder is not None and settings.max_length > encoder.longest_text:
             raise InputError(f"The encoder reads at most {encoder.longest_text} tokens; got {settings.max_length=}.")
-        features = featurizer.transform(network) if features is None else features
         loader = BatchLoader(features, network.labels, network.n_classes, settings)
-        vectors = (known.shape[1] for known in (features.user_vectors, features.item_vectors))
-        sizes = Sizes(
-            network.n_classes, network.n_users, network.n_items, *vectors, side_features=loader.n_side_features
-        )
+        columns = features.user_vectors.shape[1], features.item_vectors.shape[1], loader.n_side_features
+        sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns)
         model = _built(encoder, settings, sizes, build)
         if not (settings.cache_neighbours and not settings.full_batch and model.message_shape):
             cache = None
         elif cache is None:
             cache = NeighbourCache.empty(len(network), *model.message_shape)
-        return cls(settings, network, featurizer, features, model, cache)
+        return cls(settings, network, featurizer, features, model, cache, layers)
 
     def start_logits(self, rows: np.ndarray) -> np.ndarray | None:
         """Logits of unlabelled rows before training, if the head starts from side features; else they mean nothing.
@@ -117,13 +131,22 @@ class Assembly:
     ) -> BatchLoader:
         """Batches of this network: the known one, or one that begins with it."""
         network = network or self.network
-        features, cache, frozen = self.features, self.cache, self.frozen
+        features, cache = self.features, self.cache
         if len(network) > len(features):
-            features, frozen = self.featurizer.transform(network, features), None
+            features = self.featurizer.transform(network, features)
             cache = None if cache is None else cache.extended(len(network))
+        frozen = None
+        if self.layers is not None and self.settings.trains_encoder:
+            frozen = self.layers.states(features.tokens)
         return BatchLoader(
             features, network.labels, network.n_classes, self.settings, cache, frozen=frozen, targets=targets
         )
+
+
+def _frozen_layers(
+    encoder: TextEncoder | None, on_progress: Callable[[int], None] = lambda texts: None
+) -> FrozenLayers | None:
+    return FrozenLayers(encoder, on_progress) if encoder is not None and encoder.frozen else None
 
 
 def _built(encoder: TextEncoder | None, settings: Settings, sizes: Sizes, build: Build) -> InteractionModel:

@@ -17,7 +17,7 @@ from saft.data.reading import read
 from saft.data.splits import split
 from saft.errors import InputError, InputWarning
 from saft.metrics import Scores, fit_temperature, score, softmax
-from saft.settings import Settings, SettingsKeywords
+from saft.settings import DEFAULT_PRESET, Settings, SettingsKeywords, preset_settings
 
 if TYPE_CHECKING:
     from saft.classifier.assembly import Assembly
@@ -33,7 +33,8 @@ Rows = TextualInteractionNetwork | Any  # a network, or whatever saft.read takes
 class SaftClassifier:
     """Classifies interactions by their words and by the graph around them.
 
-    Settings are keywords, see :class:`saft.settings.Settings` or ``saft train --help``.
+    Settings are keywords, see :class:`saft.settings.Settings` or ``saft train --help``. ``preset`` is ``fast``,
+    ``balanced`` or ``best`` and chooses some of them; those that are given overrule it. What is kept are the settings.
 
     Attributes:
         network_: the network of training, with the labels of training and validation only; new rows are joined to it.
@@ -46,14 +47,17 @@ class SaftClassifier:
     temperature_: float
     report_: FitReport
 
-    def __init__(self, **settings: Unpack[SettingsKeywords]) -> None:
-        self.settings = Settings.of(settings, "SaftClassifier")
+    def __init__(self, *, preset: str = DEFAULT_PRESET, **settings: Unpack[SettingsKeywords]) -> None:
+        self.settings = Settings.of({**preset_settings(preset), **settings}, "SaftClassifier")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return self.settings.as_dict()
 
-    def set_params(self, **settings: Unpack[SettingsKeywords]) -> Self:
-        self.settings = self.settings.changed(**settings)
+    def set_params(self, *, preset: str | None = None, **settings: Unpack[SettingsKeywords]) -> Self:
+        if preset is None:
+            self.settings = self.settings.changed(**settings)
+        else:
+            self.settings = self.settings.with_preset(preset, **settings)
         return self
 
     def fit(
@@ -97,7 +101,9 @@ class SaftClassifier:
         # From now on neighbours may see the labels of both parts.
         self.assembly_ = fitted.assembly.with_network(network.showing(np.concatenate([train, valid])))
         seconds = time.perf_counter() - began
-        self.report_ = FitReport.of(fitted.state, logits, network.labels[valid], self.temperature_, seconds)
+        self.report_ = FitReport.of(
+            fitted.state, logits, network.labels[valid], self.temperature_, seconds, self.settings.trains_encoder
+        )
         return self
 
     def predict(self, rows: Rows, on_progress: OnProgress | None = None) -> pl.DataFrame:

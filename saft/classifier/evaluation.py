@@ -11,8 +11,10 @@ import saft
 from saft.classifier.estimator import SaftClassifier
 from saft.classifier.report import ReportFacts
 from saft.data.network import HIDDEN, TextualInteractionNetwork
+from saft.features.evidence import Evidence
 from saft.features.featurizer import Features
 from saft.features.tokens import tokenise
+from saft.learning.frozen_layers import FrozenStates
 from saft.learning.loader import BatchLoader
 from saft.learning.prediction import predict_logits
 from saft.metrics import score, softmax
@@ -68,25 +70,47 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
     """Loaders in which these rows lack something that the model reads."""
     settings, features = whole.settings, whole.features
 
-    def loader(features: Features = features, labels: np.ndarray = whole.labels, isolated: bool = False) -> BatchLoader:
-        return BatchLoader(features, labels, whole.n_classes, settings, whole.cache, isolated=isolated)
+    def loader(
+        features: Features = features,
+        evidence: Evidence = whole.evidence,
+        labels: np.ndarray = whole.labels,
+        isolated: bool = False,
+    ) -> BatchLoader:
+        # What the frozen layers say of the texts is known, unless the texts are others.
+        known = whole.texts if isinstance(whole.texts, FrozenStates) else None
+        frozen = known if features.tokens is whole.features.tokens else None
+        return BatchLoader(
+            features,
+            labels,
+            whole.n_classes,
+            settings,
+            whole.cache,
+            isolated=isolated,
+            evidence=evidence,
+            frozen=frozen,
+        )
 
-    variants = {}
+    variants, evidence, hidden = {}, whole.evidence, np.full_like(whole.labels, HIDDEN)
+    no_structure = {role: _blanked(vectors, rows) for role, vectors in features.structure.items()}
     if settings.words:
-        nothing = tokenise(pl.Series([""]), classifier.tokenizer_, settings.max_length)
-        no_ngrams = _blanked(features.ngram_log_odds, rows)
-        # The n-grams are read from the same text: without it, neither they nor the tokens are there.
-        no_text = replace(features, tokens=features.tokens.with_text(rows, nothing.flat), ngram_log_odds=no_ngrams)
-        variants["without text"] = loader(no_text)
+        blank = features
+        if classifier.tokenizer_ is not None:
+            nothing = tokenise(pl.Series([""]), classifier.tokenizer_, settings.max_length)
+            blank = replace(features, tokens=features.tokens.with_text(rows, nothing.flat))
+        variants["without text"] = loader(blank, evidence.without_text())
         if settings.ngrams:
-            variants["without n-grams"] = loader(replace(features, ngram_log_odds=no_ngrams))
+            variants["without n-grams"] = loader(evidence=evidence.without_words(slice(whole.n_classes)))
     if features.structure:
-        blank = {role: _blanked(vectors, rows) for role, vectors in features.structure.items()}
-        variants["without structure"] = loader(replace(features, structure=blank))
+        variants["without structure"] = loader(replace(features, structure=no_structure))
     if settings.passes_messages:
         variants["without messages"] = loader(isolated=True)
     if settings.labels:
-        variants["without known labels"] = loader(labels=np.full_like(whole.labels, HIDDEN))
+        variants["without known labels"] = loader(labels=hidden, evidence=evidence.without_labels())
+    if evidence.words or evidence.likeness:
+        variants["without neighbours' texts"] = loader(evidence=evidence.without_neighbours_texts())
+    if settings.fuses or evidence.labels or evidence.words or evidence.likeness:
+        alone = evidence.without_labels().without_neighbours_texts()
+        variants["without the graph"] = loader(replace(features, structure=no_structure), alone, hidden, isolated=True)
     return variants
 
 

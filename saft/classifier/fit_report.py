@@ -29,10 +29,17 @@ class FitReport:
     start_macro_f1: float  # before the first step; nan if the start was no candidate
     start_micro_f1: float
     history: list[EpochRecord]
+    trains_encoder: bool = True  # if not, there are no epochs: a regression is all there is
 
     @classmethod
     def of(
-        cls, state: TrainerState, logits: np.ndarray, labels: np.ndarray, temperature: float, seconds: float
+        cls,
+        state: TrainerState,
+        logits: np.ndarray,
+        labels: np.ndarray,
+        temperature: float,
+        seconds: float,
+        trains_encoder: bool = True,
     ) -> Self:
         """From the trainer's state, and the logits and labels of the validation rows."""
         scores = score(labels, softmax(logits, temperature))
@@ -49,6 +56,7 @@ class FitReport:
             start_macro_f1=state.start_macro_f1,
             start_micro_f1=state.start_micro_f1,
             history=state.history,
+            trains_encoder=trains_encoder,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -65,12 +73,14 @@ class FitReport:
     @property
     def kept(self) -> str:
         """Which weights the model has, in words."""
-        return kept_weights(self.best_epoch, self.epochs)
+        return kept_weights(self.best_epoch, self.epochs, self.trains_encoder)
 
     def __str__(self) -> str:
         stopped = " (interrupted)" if self.interrupted else ""
         epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         trained = f"{epochs}{stopped} in {self.seconds:.0f} s, {self.kept}."
+        if not self.trains_encoder:
+            trained = f"Fitted in {self.seconds:.0f} s: {self.kept}."
         if math.isnan(self.valid_macro_f1):
             return f"{trained} Without validation rows nothing was scored, and probabilities are not calibrated."
         return (
@@ -80,10 +90,12 @@ class FitReport:
         )
 
 
-def kept_weights(best_epoch: int, epochs: int) -> str:
+def kept_weights(best_epoch: int, epochs: int, trains_encoder: bool = True) -> str:
     """Which weights a model has after this many epochs, in words."""
+    if not trains_encoder:
+        return "a regression, no encoder was trained"
     if best_epoch:
         return f"best after epoch {best_epoch}"
     if epochs:
-        return "best before the first epoch: no epoch was better than known labels and n-grams alone"
+        return "best before the first epoch: no epoch was better than the regression that training starts from"
     return "not trained"

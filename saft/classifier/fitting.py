@@ -42,7 +42,9 @@ def fit(
         refresh_at_most: see :class:`~saft.learning.trainer.Trainer`.
     """
     callbacks = CallbackList(callbacks)
-    callbacks.on_message("Tokenising texts, computing structure")
+    callbacks.on_message(
+        "Fitting linear models" if not settings.trains_encoder else "Computing structure and linear models"
+    )
     reading = _Reading(callbacks, len(network))
     assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
     trainer = Trainer(

@@ -18,6 +18,7 @@ import polars as pl
 
 from saft.classifier.fit_report import kept_weights
 from saft.metrics import macro_f1, reliability, score
+from saft.settings import NO_ENCODER, PRESET_HELP, preset_of
 from saft.writing import replacing
 
 if TYPE_CHECKING:
@@ -173,7 +174,11 @@ def _contents(facts: ReportFacts) -> dict[str, Any]:
         ],
         "removals": _removals(facts),
         "epochs": len(facts.history),
-        "kept": kept_weights(facts.best_epoch, len(facts.history)),
+        "kept": kept_weights(facts.best_epoch, len(facts.history), _trains_encoder(facts)),
+        "preset": preset_of(facts.settings),
+        "preset_help": PRESET_HELP[preset_of(facts.settings)],
+        "has_encoder": facts.settings.get("encoder") != NO_ENCODER,
+        "trains_encoder": _trains_encoder(facts),
         "seconds": duration(facts.seconds),
         "origin": _origin(facts),
         "sureness": _sureness(facts.temperature),
@@ -190,15 +195,19 @@ def _commonest(facts: ReportFacts) -> tuple[str, float] | None:
     return facts.classes[code], macro_f1(facts.labels, np.full_like(facts.labels, code), len(facts.classes))
 
 
+def _trains_encoder(facts: ReportFacts) -> bool:
+    return facts.settings.get("encoder") != NO_ENCODER and facts.settings.get("trained_layers") != 0
+
+
 def _origin(facts: ReportFacts) -> str:
+    trains = _trains_encoder(facts)
     if facts.part == "validation":
+        chosen = "the best epoch and the temperature" if trains else "the temperature"
         return (
-            "The validation rows also chose the best epoch and the temperature, so expect somewhat lower scores on "
-            "rows the model has never met."
+            f"The validation rows also chose {chosen}, so expect somewhat lower scores on rows the model has never met."
         )
-    return (
-        f"The labels of the {facts.part} rows took no part in training, nor in choosing the epoch or the temperature."
-    )
+    chosen = "the epoch or the temperature" if trains else "the temperature"
+    return f"The labels of the {facts.part} rows took no part in training, nor in choosing {chosen}."
 
 
 def _sureness(temperature: float) -> str:
@@ -223,6 +232,8 @@ def _removals(facts: ReportFacts) -> list[dict[str, Any]]:
 
 def _curves(facts: ReportFacts) -> list[dict[str, Any]]:
     """Drawings of what changed from epoch to epoch, without those that have nothing to draw."""
+    if not _trains_encoder(facts):
+        return []
     drawings = [
         {"title": "Training loss", "shares": False} | _lines(facts, {"loss": "loss"}),
         {"title": "Validation scores", "shares": True}

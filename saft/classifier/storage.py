@@ -20,12 +20,13 @@ import saft
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
-from saft.features.featurizer import Featurizer, FeaturizerState, new_structure
+from saft.features.featurizer import FeaturizerState, new_structure
 from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes
+from saft.features.sentences import SentenceModel
 from saft.hashing import file_digest
 from saft.learning.neighbour_cache import NeighbourCache
-from saft.settings import Settings
+from saft.settings import NO_ENCODER, Settings
 from saft.writing import is_half_written
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
-NGRAMS, SENTENCES, VECTORS = "ngrams.safetensors", "sentences.safetensors", "vectors.safetensors"
+NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
 CACHE = "neighbour_cache.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
@@ -104,7 +105,6 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
         save_arrays(asdict(state.ngrams), folder / NGRAMS)
     if state.sentences is not None:
         save_arrays(asdict(state.sentences), folder / SENTENCES)
-        save_arrays({"vectors": assembly.features.vectors.astype(np.float16)}, folder / VECTORS)
     if assembly.cache is not None:
         save_tensors({"states": assembly.cache.states}, folder / CACHE)
     _write_network(network, folder)
@@ -151,10 +151,13 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     facts = _facts(folder)
     settings = Settings.of(facts["settings"], str(folder / FACTS))
     network = _read_network(folder, _classes(facts), facts["column_names"])
-    featurizer = Featurizer.restored(settings, _tokenizer(folder), _featurizer_state(folder, facts, settings, network))
+    tokenizer, encoder = None, None
+    if settings.encoder != NO_ENCODER:
+        tokenizer, encoder = _tokenizer(folder), _encoder(folder, settings)
     cached = folder / CACHE
     cache = NeighbourCache(read_safetensors(cached)[0]["states"]) if cached.is_file() else None
-    assembly = Assembly.of(settings, network, featurizer, _encoder(folder, settings), cache=cache)
+    state = _featurizer_state(folder, facts, settings, network)
+    assembly = Assembly.restored(settings, network, state, tokenizer, encoder, cache)
     assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
     assembly.model.train(False)
     return assembly, facts["learnt"]
@@ -173,6 +176,7 @@ def _featurizer_state(
         {side: Attributes.from_json(facts[f"{side}_attributes"]) for side in ("user", "item")},
         {"user": network.user_degrees, "item": network.item_degrees},
         NgramModel(**load_file(folder / NGRAMS)) if (folder / NGRAMS).is_file() else None,
+        SentenceModel(**load_file(folder / SENTENCES)) if (folder / SENTENCES).is_file() else None,
     )
 
 
@@ -246,4 +250,4 @@ def _encoder(folder: Path, settings: Settings) -> TextEncoder:
     from saft.model.encoder import TextEncoder
 
     model = AutoModel.from_config(AutoConfig.from_pretrained(folder / ENCODER))  # type: ignore[no-untyped-call]
-    return TextEncoder(model, settings.layers or None, settings.frozen_layers)
+    return TextEncoder(model, settings.layers or None, settings.trained_layers)

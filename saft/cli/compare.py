@@ -9,7 +9,7 @@ import typer
 
 from saft.cli.console import busy, plain, say, show
 from saft.cli.data import read_columns
-from saft.cli.options import COLUMNS, SETTINGS, Data, settings_from, taking
+from saft.cli.options import COLUMNS, SETTINGS, Chosen, Data, settings_from, taking
 from saft.errors import InputError
 from saft.methods import names
 from saft.settings import TYPES
@@ -50,7 +50,7 @@ def compare(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the comparison in the folder.")] = False,
 ) -> None:
     """Train several methods on the same splits of a table and show which of them is worth using."""
-    shared = settings_from(config, settings)
+    shared = _without_preset(settings_from(config, settings))
     chosen = names() if methods == "all" else [name.strip() for name in methods.split(",") if name.strip()]
     if (out / RUNS).is_file() and not overwrite:
         raise InputError(f"{out} holds a comparison already. Choose another folder, or add --overwrite to replace it.")
@@ -60,6 +60,16 @@ def compare(
     spread = range(first, first + seeds)
     runs = _run_all(network, chosen, spread, shared, alone, how, inductive, out)
     _write(network, runs, spread, how, out)
+
+
+def _without_preset(chosen: Chosen) -> dict[str, Any]:
+    """Settings for all methods. A preset is none of these: each is a method of its own."""
+    if chosen.preset_of_file is not None:
+        raise InputError(
+            "A preset is for saft train: leave it out of the file, and compare the methods saft_fast, saft_balanced "
+            "and saft."
+        )
+    return chosen.settings
 
 
 RUNS, TABLE, PICTURE = "runs.csv", "leaderboard.csv", "leaderboard.png"

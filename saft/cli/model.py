@@ -11,9 +11,9 @@ import typer
 
 from saft.cli.console import busy, plain, say, show
 from saft.cli.data import read_columns
-from saft.cli.options import COLUMNS, SETTINGS, Data, Model, settings_from, taking
+from saft.cli.options import COLUMNS, SETTINGS, Chosen, Data, Model, Preset, settings_from, taking
 from saft.errors import InputError
-from saft.settings import Settings
+from saft.settings import PRESETS, Settings
 
 if TYPE_CHECKING:
     from saft.classifier.estimator import SaftClassifier
@@ -33,7 +33,10 @@ def train(
     out: Annotated[Path, typer.Option(help="The model is written to this folder.", show_default=False)],
     settings: dict[str, Any],
     columns: dict[str, Any],
-    config: Annotated[Path | None, typer.Option(help="This TOML file holds settings; flags overrule it.")] = None,
+    preset: Preset = None,
+    config: Annotated[
+        Path | None, typer.Option(help="This TOML file holds settings, perhaps a preset; flags overrule it.")
+    ] = None,
     how: Annotated[
         str,
         typer.Option(help="The split is random, temporal, cold_users, cold_items or column (default if it exists)."),
@@ -46,11 +49,18 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the folder.")] = False,
 ) -> None:
     """Train a model on a table of interactions; write it with its report and model card to a folder."""
-    chosen = settings_from(config, settings)
+    given = settings_from(config, settings, preset)
+    chosen = given.settings
     Settings.of(chosen, "saft train")
     _refuse_to_lose(out, resume, overwrite)
     network = read_columns(data, columns)
     parts = _split(network, how or ("column" if network.splits is not None else "random"), chosen, test_share)
+    if tune:
+        from saft.classifier.tuning import useful_trials
+
+        tune = useful_trials(chosen, tune)
+    if not resume:  # how much of it is done already is not known here
+        _say_how_long(network, parts, given, trainings=tune + 1)
     if tune:
         chosen = _tuned(network, parts, chosen, tune)
     classifier = _fitted(network, parts, chosen, out, resume)
@@ -192,6 +202,20 @@ def _split(network: TextualInteractionNetwork, how: str, settings: dict[str, Any
         )
     fractions = (1 - chosen.valid_share - test_share, chosen.valid_share, test_share)
     return split(network, how, fractions=fractions, seed=chosen.seed)
+
+
+def _say_how_long(network: TextualInteractionNetwork, parts: Split, given: Chosen, trainings: int) -> None:
+    """About how long training will take, and how long with quicker presets, if that can be said."""
+    from saft.classifier.duration import Task, duration_line
+
+    chosen, names = Settings.of(given.settings), list(PRESETS)
+    quicker = {name: Settings.of(given.with_preset(name)) for name in reversed(names[: names.index(chosen.preset)])}
+    scored = len(parts.test) or len(parts.valid)
+    task = Task(len(network), len(parts.train), len(parts.valid), scored, network.texts.n_unique())
+    with busy("Measuring how long this takes"):
+        line = duration_line(network.hiding(parts.test), task, chosen, quicker, trainings)
+    if line is not None:
+        say(plain(line))
 
 
 def _tuned(network: TextualInteractionNetwork, parts: Split, chosen: dict[str, Any], trials: int) -> dict[str, Any]:

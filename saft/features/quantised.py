@@ -7,9 +7,11 @@ anonymous input of its MatMul node, transposed; the node's name says which layer
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,13 @@ from saft.errors import InputError
 BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 
 
-def unpack(model: Path, folder: Path) -> Path:
-    """Write ``folder`` from this ONNX file and what is beside it, unless it exists; all of it or nothing."""
+def unpack(model: Path, folder: Path, config: Mapping[str, Any] | None = None, prefix: str = "") -> Path:
+    """Write ``folder`` from this ONNX file and what is beside it, unless it exists; all of it or nothing.
+
+    Args:
+        config: written as ``config.json``; None if that is beside the file.
+        prefix: the tokenizer of the folder puts this before every text.
+    """
     from safetensors.numpy import save_file
 
     if folder.is_dir():
@@ -38,9 +45,37 @@ def unpack(model: Path, folder: Path) -> Path:
         for name in BESIDE:
             if (model.parent / name).is_file():
                 shutil.copyfile(model.parent / name, new / name)
+        if config is not None:
+            (new / "config.json").write_text(json.dumps(dict(config), indent=2), encoding="utf-8")
+        if prefix:
+            put_before_texts(prefix, new)
         if not folder.is_dir():  # another process may have been faster
             new.rename(folder)
     return folder
+
+
+def put_before_texts(prefix: str, folder: Path) -> None:
+    """Let the tokenizer of this folder tokenise a text as it would tokenise ``prefix`` + text.
+
+    The prefix becomes a part of what surrounds every text, as [CLS] and [SEP] are. So it also stands before an empty
+    text, it is never cut off, and it is not repeated behind a special token inside of a text. It has to end with a
+    space, so that its last token does not depend on the text.
+    """
+    from tokenizers import Tokenizer
+
+    file, config = folder / "tokenizer.json", folder / "tokenizer_config.json"
+    # Truncation and padding are the caller's.
+    described = json.loads(file.read_text(encoding="utf-8")) | {"truncation": None, "padding": None}
+    read = Tokenizer.from_str(json.dumps(described)).encode(prefix, add_special_tokens=False)
+    around = described["post_processor"]
+    around["single"][1:1] = [{"SpecialToken": {"id": token, "type_id": 0}} for token in read.tokens]
+    for token, number in zip(read.tokens, read.ids, strict=True):
+        around["special_tokens"][token] = {"id": token, "ids": [number], "tokens": [token]}
+    file.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+    # The tokenizer class of the encoder's family would make its own surroundings from the vocabulary.
+    settings = json.loads(config.read_text(encoding="utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    config.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    (folder / "vocab.txt").unlink(missing_ok=True)
 
 
 def weights_of(model: Any) -> dict[str, np.ndarray]:

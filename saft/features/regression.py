@@ -9,12 +9,13 @@ C may differ by column: :func:`fit_groups` chooses it for groups of columns by c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
-from torch import Tensor, log_softmax
+from threadpoolctl import ThreadpoolController
+from torch import Tensor
 
 # Of the search of strengths: where it begins, within which limits, by which factors, and how many nats a step has to
 # gain over all rows; less is what chance gives where rows are few (docs/experiments.md).
@@ -24,8 +25,8 @@ SEARCH_STEPS, FINAL_STEPS = 60, 150
 
 
 def regress(
-    rows: Tensor,
-    turned: Tensor,
+    rows: Tensor | np.ndarray,
+    turned: Tensor | np.ndarray,
     targets: np.ndarray,
     start: np.ndarray,
     strength: float | np.ndarray,
@@ -35,7 +36,7 @@ def regress(
     """(columns + 1, classes) weights and, in the last row, offsets; by L-BFGS.
 
     Args:
-        rows: (rows, columns), sparse or dense.
+        rows: (rows, columns), a sparse tensor or a dense array.
         turned: the transpose, stored as such, so that a sparse matrix is not transposed in every step.
         targets: (rows,) the class of each.
         start: (columns + 1, classes) weights (not offsets) are penalised for their distance to these.
@@ -48,28 +49,42 @@ def regress(
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         both = flat.reshape(-1, n_classes)
-        inner, offsets = both[:-1].astype(np.float32), both[-1]
-        logs = log_softmax(rows @ torch.from_numpy(inner) + torch.from_numpy(offsets), dim=1).numpy()
+        logs = _log_softmax(_product(rows, both[:-1].astype(np.float32)) + both[-1])
         errors = np.exp(logs)
         errors[np.arange(number), targets] -= 1
         moved = both[:-1] - start[:-1]
         pulled = moved / (per_column * number)
-        blamed = (turned @ torch.from_numpy(errors.astype(np.float32))).numpy()
+        blamed = _product(turned, errors.astype(np.float32))
         gradient = np.vstack([blamed / number + pulled, errors.mean(axis=0)])
         loss = -logs[np.arange(number), targets].mean() + (moved * pulled).sum() / 2
         return float(loss), gradient.ravel().astype(np.float64)
 
     begin = start if first is None else first
     # Vectors this short gain nothing from a multithreaded BLAS, and lose much where its threads wait for each other.
-    with threadpool_limits(1, "blas"):
+    with _threads().limit(limits=1, user_api="blas"):
         found = minimize(objective, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     return found.x.reshape(-1, n_classes).astype(np.float32)
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    """Made once: to find the libraries takes as long as a small fit."""
+    return ThreadpoolController()
+
+
+def _product(rows: Tensor | np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Sparse ones by torch, which takes a third of scipy's time; dense ones are too small to share among threads."""
+    return rows @ columns if isinstance(rows, np.ndarray) else (rows @ torch.from_numpy(columns)).numpy()
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
 def log_loss(logits: np.ndarray, targets: np.ndarray) -> float:
     """Mean −log p(target)."""
-    logs = log_softmax(torch.from_numpy(np.asarray(logits, dtype=np.float32)), dim=1).numpy()
-    return float(-logs[np.arange(len(targets)), targets].mean())
+    return float(-_log_softmax(logits)[np.arange(len(targets)), targets].mean())
 
 
 def fit_groups(
@@ -116,7 +131,8 @@ class _StrengthSearch:
         first: Mapping[str, float],
     ) -> None:
         self.columns, self.groups, self.targets, self.n_classes = columns, groups, targets, n_classes
-        self.parts = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
+        parts = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
+        self.parts = [part for part in parts if len(part[0])]  # none if all rows are of one fold
         self.strengths = {name: first.get(name, FIRST_STRENGTH) for name in groups}
         self.loss, self.solutions = self._held_out(self.strengths, [None] * len(self.parts))
 
@@ -140,7 +156,7 @@ class _StrengthSearch:
         counts = np.bincount(self.targets[rows], minlength=self.n_classes) + 1
         start = np.zeros((self.columns.shape[1] + 1, self.n_classes))
         start[-1] = np.log(counts / counts.sum())
-        given = torch.from_numpy(self.columns[rows])
+        given = self.columns[rows]
         return regress(given, given.T, self.targets[rows], start, per_column, steps, first)
 
     def _held_out(

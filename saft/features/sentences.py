@@ -1,13 +1,12 @@
-"""SentenceModel: class log-odds of a text by a linear model of its sentence vector, the mean of a frozen encoder's states.
+"""SentenceModel: class log-odds of a text by a linear model of its vector, the mean of a frozen encoder's states.
 
 The counterpart of :mod:`saft.features.ngrams` for what an encoder understands: multinomial logistic regression on
 standardised vectors, its strength chosen by the likelihood of rows that it was not fitted to. Log-odds of a labelled
-interaction come from a regression without its fold.
+interaction come from a regression without its fold, whose strength was chosen without its fold as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +20,7 @@ from saft.features.regression import log_loss, regress
 
 STRENGTHS = (1e-3, 3e-3, 1e-2, 3e-2)  # C: larger is less regularised
 STEPS = 100
+MANY = MOST_FITTED // 4  # with so many rows, one fold is enough to choose a strength by
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class SentenceModel:
         centre, spread: (width,) of the vectors of ``fit``.
         weights, bias, log_priors: (width, classes), (classes,), (classes,) of the regression.
         fitted_log_odds: (views, texts, classes) of the texts given to ``fit``, see :mod:`~saft.features.folds`.
+        fitted_directions: (texts, width) of the same, in half precision.
     """
 
     centre: np.ndarray
@@ -38,9 +39,12 @@ class SentenceModel:
     bias: np.ndarray
     log_priors: np.ndarray
     fitted_log_odds: np.ndarray
+    fitted_directions: np.ndarray
 
     @classmethod
-    def fit(cls, vectors: np.ndarray, labels: np.ndarray, n_classes: int, folds: np.ndarray, seed: int) -> SentenceModel:
+    def fit(
+        cls, vectors: np.ndarray, labels: np.ndarray, n_classes: int, folds: np.ndarray, seed: int
+    ) -> SentenceModel:
         """Fit to the rows with a label; of the others, only log-odds are computed.
 
         Args:
@@ -51,26 +55,17 @@ class SentenceModel:
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(np.flatnonzero(labels != HIDDEN))[:MOST_FITTED]
         centre, spread = vectors.mean(axis=0), np.maximum(vectors.std(axis=0), 1e-6)
-        columns, known, fold = (vectors[chosen] - centre) / spread, labels[chosen], folds[chosen]
-        blank = np.empty((VIEWS, 0, n_classes), np.float32)
-
-        def fitted(some: np.ndarray, strength: float) -> SentenceModel:
-            counts = np.bincount(known[some], minlength=n_classes)
-            log_priors = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
-            start = np.zeros((vectors.shape[1] + 1, n_classes))
-            start[-1] = log_priors
-            rows = torch.from_numpy(columns[some])
-            solved = regress(rows, rows.T, known[some], start, strength, STEPS)
-            return cls(centre, spread, solved[:-1], solved[-1], log_priors, blank)
-
-        strength = _best_strength(lambda some, strength: fitted(some, strength).weights_and_bias, columns, known, fold)
-        models = [fitted(np.flatnonzero(fold != hidden), strength) for hidden in range(FOLDS)]
-        models.append(fitted(np.arange(len(chosen)), strength))
-        return replace(models[-1], fitted_log_odds=np.stack([model.log_odds(vectors) for model in models]))
-
-    @property
-    def weights_and_bias(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.weights, self.bias
+        regressions = _Regressions((vectors[chosen] - centre) / spread, labels[chosen], folds[chosen], n_classes)
+        blank = np.empty((VIEWS, 0, n_classes), np.float32), np.empty((0, vectors.shape[1]), np.float16)
+        models = []
+        for hidden in [*(frozenset([fold]) for fold in range(FOLDS)), frozenset[int]()]:
+            solved = regressions.best(hidden)
+            models.append(cls(centre, spread, solved[:-1], solved[-1], regressions.log_priors(hidden), *blank))
+        return replace(
+            models[-1],
+            fitted_log_odds=np.stack([model.log_odds(vectors) for model in models]),
+            fitted_directions=models[-1].directions(vectors).astype(np.float16),
+        )
 
     def directions(self, vectors: np.ndarray) -> np.ndarray:
         """(texts, width) of length 1, so that their products are cosines; what all texts share is taken out first."""
@@ -83,20 +78,49 @@ class SentenceModel:
         return (log_softmax(logits, axis=1) - self.log_priors).clip(-LARGEST, LARGEST).astype(np.float32)
 
 
-def _best_strength(
-    fit: Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]],
-    columns: np.ndarray,
-    known: np.ndarray,
-    fold: np.ndarray,
-) -> float:
-    """The strength with the best likelihood of rows outside of the fit: one fold is enough where rows are many."""
-    scored = range(FOLDS) if len(known) < MOST_FITTED // 4 else range(1)
-    losses = []
-    for strength in STRENGTHS:
-        loss = 0.0
-        for hidden in scored:
-            weights, bias = fit(np.flatnonzero(fold != hidden), strength)
-            out = fold == hidden
-            loss += log_loss(columns[out] @ weights + bias, known[out]) * out.sum()
-        losses.append(loss)
-    return STRENGTHS[int(np.argmin(losses))]
+class _Regressions:
+    """Regressions to rows outside of some folds, each solved once.
+
+    Args:
+        columns: (rows, width), standardised.
+        known, fold: (rows,) class and fold of each.
+    """
+
+    def __init__(self, columns: np.ndarray, known: np.ndarray, fold: np.ndarray, n_classes: int) -> None:
+        self.columns, self.known, self.fold, self.n_classes = columns, known, fold, n_classes
+        self._solved: dict[tuple[frozenset[int], float], np.ndarray] = {}
+
+    def best(self, hidden: frozenset[int]) -> np.ndarray:
+        """(width + 1, classes) weights and, last, offsets. The hidden folds do not choose the strength either."""
+        scored = [fold for fold in range(FOLDS) if fold not in hidden]
+        if len(self.known) >= MANY:
+            scored = [(max(hidden, default=-1) + 1) % FOLDS]
+        losses = [sum(self._held_out_loss(hidden, fold, strength) for fold in scored) for strength in STRENGTHS]
+        return self._solve(hidden, STRENGTHS[int(np.argmin(losses))])
+
+    def log_priors(self, hidden: frozenset[int]) -> np.ndarray:
+        counts = np.bincount(self.known[self._outside(hidden)], minlength=self.n_classes) + 1
+        return np.log(counts / counts.sum()).astype(np.float32)
+
+    def _outside(self, hidden: frozenset[int]) -> np.ndarray:
+        return np.flatnonzero(~np.isin(self.fold, list(hidden)))
+
+    def _held_out_loss(self, hidden: frozenset[int], scored: int, strength: float) -> float:
+        """Summed over the rows of a fold, by the regression without it and without the hidden ones."""
+        out = np.flatnonzero(self.fold == scored)
+        if not len(out):
+            return 0.0
+        solved = self._solve(hidden | {scored}, strength)
+        return log_loss(self.columns[out] @ solved[:-1] + solved[-1], self.known[out]) * len(out)
+
+    def _solve(self, hidden: frozenset[int], strength: float) -> np.ndarray:
+        if (hidden, strength) not in self._solved:
+            some = self._outside(hidden)
+            start = np.zeros((self.columns.shape[1] + 1, self.n_classes), np.float32)
+            start[-1] = self.log_priors(hidden)
+            rows = torch.from_numpy(self.columns[some])
+            targets = self.known[some]
+            self._solved[hidden, strength] = (
+                regress(rows, rows.T, targets, start, strength, STEPS) if len(some) else start
+            )
+        return self._solved[hidden, strength]

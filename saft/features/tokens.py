@@ -14,13 +14,18 @@ from saft.features.backbones import open_backbone
 TEXTS_AT_ONCE = 2_000
 NARROWER = 0.75  # a chunk of texts ends where they get shorter than this share of its longest
 SMALLEST_CHUNK = 12
+MOST_TOKENS, FEWEST_TOKENS = 128, 8  # of a text, where the number is chosen by the texts
+SAMPLED = 5_000  # texts that this choice is made by
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token ids of all texts, one after the other: those of text t are ``flat[starts[t]:starts[t + 1]]``."""
+    """Token ids of all texts, one after the other: those of text t are ``flat[starts[t]:starts[t + 1]]``.
 
-    flat: np.ndarray  # int32
+    Where an encoder has read them already, ``flat`` holds states of tokens instead of ids.
+    """
+
+    flat: np.ndarray  # int32, or (tokens, width)
     starts: np.ndarray  # (texts + 1,) int64
     padding: int  # the id used where a text has no token
 
@@ -34,7 +39,10 @@ class Tokens:
     def padded(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(tokens, mask) of these texts, int64, as wide as the longest of them."""
         positions, there = self.positions(texts)
-        tokens = np.full(there.shape, self.padding, dtype=np.int64)
+        if self.flat.ndim > 1:  # states
+            tokens = np.zeros((*there.shape, self.flat.shape[1]), dtype=np.float32)
+        else:
+            tokens = np.full(there.shape, self.padding, dtype=np.int64)
         tokens[there] = self.flat[positions]
         return tokens, there.astype(np.int64)
 
@@ -44,6 +52,12 @@ class Tokens:
         columns = np.arange(lengths.max(initial=0))[None]
         there = columns < lengths[:, None]
         return (self.starts[texts][:, None] + columns)[there], there
+
+    def take(self, texts: np.ndarray) -> Tokens:
+        """Of these texts only."""
+        positions, _ = self.positions(texts)
+        starts = np.concatenate([[0], np.cumsum(self.lengths[texts])])
+        return Tokens(self.flat[positions], starts, self.padding)
 
     def with_text(self, texts: np.ndarray, tokens: np.ndarray) -> Tokens:
         """A copy in which each of these texts consists of the given tokens."""
@@ -76,6 +90,13 @@ def load_tokenizer(name: str) -> Any:
     from transformers import AutoTokenizer
 
     return open_backbone(AutoTokenizer, name)
+
+
+def enough_tokens(texts: pl.Series, tokenizer: Any) -> int:
+    """How many tokens nine of ten texts have at most, special ones included; never more than MOST_TOKENS."""
+    sample = texts.sample(min(len(texts), SAMPLED), seed=0)
+    lengths = tokenise(sample, tokenizer, MOST_TOKENS).lengths
+    return max(int(np.quantile(lengths, 0.9, method="higher")), FEWEST_TOKENS) if len(lengths) else FEWEST_TOKENS
 
 
 def tokenise(

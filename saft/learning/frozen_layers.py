@@ -1,7 +1,8 @@
 """FrozenLayers: an encoder's frozen layers, whose output for a text is computed once and kept (FrozenStore).
 
 Frozen layers never change and depend on the text alone. So an epoch after the first costs only the layers above, and a
-second training on the same table, with another seed or another method, begins with the states of the first.
+second training on the same table, with another seed or another method, begins with the states of the first. Of a few
+texts, as in a request to the server, states are remembered in memory instead of on disk.
 
 States are rounded to half precision, also where there is no room to keep them, so that results do not depend on it.
 """
@@ -21,8 +22,11 @@ from saft.learning.frozen_store import FrozenStore, frozen_folder, hash_tokens
 from saft.model.base import masked_mean
 from saft.model.encoder import TextEncoder
 
-TEXTS_AT_ONCE, TEXTS_PER_SEGMENT = 64, 1024
+TEXTS_AT_ONCE = 64
+TEXTS_PER_SEGMENT, MEANS_PER_SEGMENT = 1024, 16_384  # a segment is an open file, of which a process may have few
+REMEMBERED = 256  # texts whose states are kept in memory; so many at once are written to disk
 OnProgress = Callable[[int], None]
+Embed = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class FrozenLayers:
@@ -34,41 +38,77 @@ class FrozenLayers:
 
     def __init__(self, encoder: TextEncoder, on_progress: OnProgress = lambda texts: None) -> None:
         self.encoder, self.on_progress = encoder, on_progress
+        self.embed: Embed = encoder.embed  # may be replaced by something faster with the same result
         self._stores: dict[str, FrozenStore] = {}
+        self._recent: dict[tuple[int, bool], np.ndarray] = {}
 
     def vectors(self, tokens: Tokens) -> np.ndarray:
         """(texts, width), float32: the mean of a text's states. Where layers are trained above, states are kept too."""
-        wants_states = bool(self.encoder.n_layers)
-        states = self.states(tokens) if wants_states else FrozenStates(self, tokens, self._store("means"), means=True)
-        states.fill()
+        if not len(tokens):
+            return np.empty((0, self.encoder.width), np.float32)
+        states = self._kept(tokens)
+        states.fill(REMEMBERED)
         found = np.zeros((len(tokens), self.encoder.width), np.float32)
-        for text in np.flatnonzero(tokens.lengths):
-            found[text] = states.of(int(text)).mean(axis=0, dtype=np.float32)
+        texts = np.argsort(-tokens.lengths, kind="stable")[: np.count_nonzero(tokens.lengths)]
+        for some in np.split(texts, range(TEXTS_AT_ONCE, len(texts), TEXTS_AT_ONCE)):
+            for text, read in zip(some.tolist(), states.several(some), strict=True):
+                found[text] = read.mean(axis=0, dtype=np.float32)
         return found
 
     def states(self, tokens: Tokens) -> FrozenStates:
         """States of every token, read from disk when they are needed."""
         return FrozenStates(self, tokens, self._store("states"))
 
+    def share_stored(self, tokens: Tokens) -> float:
+        """Of these texts, those whose output is in the store."""
+        return self._kept(tokens).share_stored
+
+    def _kept(self, tokens: Tokens) -> FrozenStates:
+        """States where layers are trained above; else means, which are all that is needed."""
+        if self.encoder.n_layers:
+            return self.states(tokens)
+        return FrozenStates(self, tokens, self._store("means"), means=True)
+
     def _store(self, kind: str) -> FrozenStore:
         if kind not in self._stores:
-            self._stores[kind] = FrozenStore(frozen_folder() / f"{self._fingerprint()}-{kind}")
+            about = {
+                "encoder": str(self.encoder.model.config.name_or_path),
+                "layers": self.encoder.frozen,
+                "kind": kind,
+            }
+            self._stores[kind] = FrozenStore(frozen_folder() / f"{self._fingerprint()}-{kind}", about)
         return self._stores[kind]
 
     def _fingerprint(self) -> str:
         """Of the frozen weights and of how many layers they are."""
         digest = hashlib.blake2b(f"{self.encoder.frozen}".encode(), digest_size=12)
         for name, tensor in self.encoder.frozen_parameters():
+            if name.startswith("pooler."):  # nothing reads it, and where an encoder comes without, it is random
+                continue
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 
+    def remembered(self, tokens: Tokens, texts: np.ndarray, hashes: np.ndarray, means: bool) -> list[np.ndarray]:
+        """As :meth:`compute`, but what was computed of these texts a moment ago is not computed again."""
+        keys = [(hashed, means) for hashed in hashes[texts].tolist()]
+        missing = [place for place, key in enumerate(keys) if key not in self._recent]
+        found = {key: self._recent[key] for key in keys if key in self._recent}
+        if missing:
+            computed = self.compute(tokens, texts[missing], means)
+            found |= {keys[place]: states for place, states in zip(missing, computed, strict=True)}
+        self._recent = {**self._recent, **found}
+        for oldest in list(self._recent)[:-REMEMBERED]:
+            del self._recent[oldest]
+        return [found[key] for key in keys]
+
     @torch.inference_mode()
     def compute(self, tokens: Tokens, texts: np.ndarray, means: bool) -> list[np.ndarray]:
         """Half precision states of these texts, or their means as single rows."""
+        self.encoder.train(False)
         device = next(self.encoder.parameters()).device
         ids, mask = (torch.from_numpy(array).to(device) for array in tokens.padded(texts))
-        states = self.encoder.embed(ids, mask)
+        states = self.embed(ids, mask)
         if means:
             return list(masked_mean(states, mask).cpu().numpy().astype(np.float16)[:, None])
         lengths = mask.sum(dim=1).tolist()
@@ -89,39 +129,53 @@ class FrozenStates:
     def lengths(self) -> np.ndarray:
         return self.tokens.lengths
 
+    @property
+    def share_stored(self) -> float:
+        return float((self._places >= 0).mean()) if len(self._places) else 0.0
+
     def padded(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(states, mask) of these texts: (texts, longest, width), float32, and (texts, longest), int64."""
-        missing = texts[self._places[texts] < 0]
-        computed: dict[int, np.ndarray] = {}
-        if len(missing):
-            computed = dict(zip(missing.tolist(), self.layers.compute(self.tokens, missing, self.means), strict=True))
         there = self.tokens.positions(texts)[1]
         states = np.zeros((*there.shape, self.layers.encoder.width), dtype=np.float32)
-        for row, text in enumerate(texts.tolist()):
-            found = computed[text] if text in computed else self.of(text)
+        for row, found in enumerate(self.several(texts)):
             states[row, : len(found)] = found
         return states, there.astype(np.int64)
 
     def of(self, text: int) -> np.ndarray:
-        """(rows, width) of one text that is in the store, or computed anew."""
-        if self._places[text] >= 0:
-            return self.store.read(int(self._places[text]))
-        return self.layers.compute(self.tokens, np.array([text]), self.means)[0]
+        """(rows, width) of one text."""
+        return self.several(np.array([text]))[0]
 
-    def fill(self) -> None:
-        """Compute whatever the store lacks, texts of similar length together."""
+    def several(self, texts: np.ndarray) -> list[np.ndarray]:
+        """(rows, width) of each of these texts; what is not in the store is computed together."""
+        missing = texts[self._places[texts] < 0]
+        computed: dict[int, np.ndarray] = {}
+        if len(missing):
+            read = self.layers.remembered(self.tokens, missing, self._hashes, self.means)
+            computed = dict(zip(missing.tolist(), read, strict=True))
+        places = self._places[texts].tolist()
+        return [
+            computed[text] if place < 0 else self.store.read(place)
+            for text, place in zip(texts.tolist(), places, strict=True)
+        ]
+
+    def fill(self, least: int = 1) -> None:
+        """Compute whatever the store lacks, texts of similar length together; fewer than ``least`` stay in memory."""
         _, first = np.unique(self._hashes, return_index=True)
         missing = first[self._places[first] < 0]
         missing = missing[np.argsort(-self.lengths[missing], kind="stable")]
+        if 0 < len(missing) < least:
+            self.layers.remembered(self.tokens, missing, self._hashes, self.means)
+            return
         self.layers.on_progress(len(self.tokens) - len(missing))
-        for segment in np.split(missing, range(TEXTS_PER_SEGMENT, len(missing), TEXTS_PER_SEGMENT)):
+        size = MEANS_PER_SEGMENT if self.means else TEXTS_PER_SEGMENT
+        for segment in np.split(missing, range(size, len(missing), size)):
             computed = []
             for start in range(0, len(segment), TEXTS_AT_ONCE):
                 some = segment[start : start + TEXTS_AT_ONCE]
-                computed += self.layers.compute(self.tokens, some, self.means)
+                computed += self.layers.remembered(self.tokens, some, self._hashes, self.means)
                 self.layers.on_progress(len(some))
             if not self._stored(segment, computed):
-                return
+                break
         self._places = self.store.places(self._hashes)
 
     def _stored(self, texts: np.ndarray, states: list[np.ndarray]) -> bool:

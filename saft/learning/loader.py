@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from saft.data.network import HIDDEN
-from saft.features.featurizer import Features
 from saft.features.evidence import Evidence
+from saft.features.featurizer import Features
 from saft.features.folds import NO_FOLD
 from saft.features.gathering import Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
@@ -123,14 +123,14 @@ class BatchLoader:
             batches = plan_batches(
                 features.users, features.items, seed_rows, size, group_size=settings.group_size, seed=seed
             )
-            yield self._pass(seed_rows, batches, self._sampled(np.random.default_rng(seed)))
+            yield self._pass(seed_rows, batches, *self._sampled(np.random.default_rng(seed)))
 
     def prediction_passes(self, rows: np.ndarray) -> Iterator[LabelMaskedPass]:
         """Every row once as a seed row; rows whose label is visible are dealt to passes in which it is hidden."""
         visible = self.labels[rows] != HIDDEN
         for seed_rows in [rows[~visible], *self._dealt(rows[visible])]:
             if len(seed_rows):
-                yield self._pass(seed_rows, self.in_order(seed_rows), self._sampled(None))
+                yield self._pass(seed_rows, self.in_order(seed_rows), *self._sampled(None))
 
     def isolated_batches(self, rows: np.ndarray) -> Iterator[Batch]:
         """These rows without any neighbour or label, to compute their message states."""
@@ -189,7 +189,8 @@ class BatchLoader:
         users, user_nodes = _batch_nodes(features.users[rows], features.user_vectors, features.user_slots)
         items, item_nodes = _batch_nodes(features.items[rows], features.item_vectors, features.item_slots)
         visible = np.where(view.labels[rows] == HIDDEN, self.n_classes, view.labels[rows])
-        side_features = self.side_features[encoded]
+        side_features = np.zeros((len(encoded), self.side_features.shape[1]), np.float32)
+        side_features[positions] = self.side_features[seed_rows]  # those of a neighbour may rest on a seed row's label
         return Batch(
             texts=texts,
             users=users,
@@ -214,15 +215,9 @@ class BatchLoader:
     def _gather(self, rows: slice) -> Evidence:
         settings, features = self.settings, self.features
         given = Rows(
-            features.users[rows],
-            features.items[rows],
-            self.labels[rows],
-            features.folds[rows],
-            features.log_odds[:, rows],
-            features.vectors[rows],
-            self.n_classes,
-            settings.seed,
-        )
+            features.users[rows], features.items[rows], self.labels[rows], features.folds[rows],
+            features.log_odds[:, rows], features.vectors[rows], self.n_classes, settings.seed,
+        )  # fmt: skip
         return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words))
 
     def _dealt(self, rows: np.ndarray) -> list[np.ndarray]:
@@ -231,7 +226,7 @@ class BatchLoader:
             return [rows]
         folds = self.features.folds[rows]
         passes = [rows[folds == fold] for fold in np.unique(folds[folds != NO_FOLD])]
-        return passes + np.split(rows[folds == NO_FOLD], np.count_nonzero(folds == NO_FOLD) or 1)
+        return passes + [rows[place : place + 1] for place in np.flatnonzero(folds == NO_FOLD).tolist()]
 
     def in_order(self, seed_rows: np.ndarray) -> list[np.ndarray]:
         """Batches for prediction: by text length, or by user where neighbours are encoded as well."""
@@ -241,9 +236,7 @@ class BatchLoader:
         ordered = seed_rows[np.argsort(key[seed_rows], kind="stable")]
         return [ordered[first : first + PREDICTED_AT_ONCE] for first in range(0, len(ordered), PREDICTED_AT_ONCE)]
 
-    def _pass(
-        self, seed_rows: np.ndarray, batches: list[np.ndarray], sampled: tuple[Neighbours, Neighbours]
-    ) -> LabelMaskedPass:
+    def _pass(self, seed_rows: np.ndarray, batches: list[np.ndarray], *sampled: Neighbours) -> LabelMaskedPass:
         visible = self.labels.copy()
         visible[seed_rows] = HIDDEN
         return LabelMaskedPass(batches, visible, *sampled)

@@ -73,3 +73,9 @@ class LineGraph:
         scale = (self.degrees + 1).to(x.dtype) ** -0.5
         scaled = scale * x
         return scale * (self.shared(scaled) - scaled)
+
+    def diffuse(self, x: Tensor) -> Tensor:
+        """D^(-1/2) (E_u E_uᵀ + E_i E_iᵀ − 2 I) D^(-1/2) x: adjacency without loops, D its degrees; 0 without any."""
+        scale = self.degrees.clamp(min=1).to(x.dtype) ** -0.5
+        scaled = scale * x
+        return scale * (self.shared(scaled) - 2 * scaled)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from saft.errors import InputError
 from saft.features.backbones import open_backbone
-from saft.features.tokens import Tokens, load_tokenizer, tokenise
+from saft.features.tokens import Tokens, enough_tokens, load_tokenizer, tokenise
 from saft.model.base import pooled
 from saft.model.encoder import FAMILIES, TextEncoder
 from saft.settings import Settings
@@ -42,7 +42,8 @@ def text_vectors(
     if settings.encoder.endswith(".npy"):
         return _given(Path(settings.encoder), len(texts))
     on_message("Tokenising texts")
-    tokens = tokenise(texts, load_tokenizer(settings.encoder), settings.max_length)
+    tokenizer = load_tokenizer(settings.encoder)
+    tokens = tokenise(texts, tokenizer, settings.max_length or enough_tokens(texts, tokenizer))
     encoder = frozen_encoder(settings.encoder, settings.layers)
     file = cache_folder() / "vectors" / f"{_key(tokens, encoder, pooling)}.npy"
     if file.is_file():

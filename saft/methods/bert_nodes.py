@@ -5,9 +5,10 @@ The paper's own baseline.
     input = [[CLS], words, [SEP], W z_u, W z_i],   z trained, 64 wide
     logits = Linear(mean over the text's tokens of the last layer)
 
-The node tokens enter below the first layer and pass through all of them like words; nothing is put in again above (that
-is the difference to Edgeformers). They have no position, and every token attends to them. Users and items that the
-network of training lacks share one vector, trained by ``node_dropout``. ``pooling=first`` takes [CLS], not the mean.
+The node tokens enter below the first layer (the first that is trained, if some are frozen) and pass through all above
+like words; nothing is put in again (that is the difference to Edgeformers). They have no position, and every token
+attends to them. Users and items that the network of training lacks share one vector, trained by ``node_dropout``.
+``pooling=first`` takes [CLS], not the mean.
 """
 
 from __future__ import annotations

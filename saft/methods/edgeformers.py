@@ -7,8 +7,9 @@ Networks. ICLR 2023.
     layers 2 … L:  text attends to [text; W z_u; W z_i],   z trained, 64 wide, W shared by users, items and layers
     logits = Linear(mean over the text's tokens of the last layer)
 
-The output of the two node tokens is discarded; every layer gets W z_u and W z_i anew. Differs from the release: users
-and items that the network of training lacks share one trained vector (there they cannot be predicted), and the loss is
+The output of the two node tokens is discarded; every layer gets W z_u and W z_i anew. Where layers are frozen, the
+first is among them, and the text attends to both in every layer that is trained. Differs from the release: users and
+items that the network of training lacks share one trained vector (there they cannot be predicted), and the loss is
 cross-entropy instead of binary cross-entropy behind a softmax; [CLS] is taken with ``pooling=first``.
 """
 
@@ -31,7 +32,7 @@ from saft.settings import TEXT_ONLY, Settings
 class Edgeformers(TextModel):
     def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
         super().__init__(encoder, settings, sizes, pooling)
-        if encoder.n_layers < 2:
+        if encoder.n_layers <= self.first_joined:
             raise InputError("Edgeformers need at least 2 layers of the encoder: layers=2 or more.")
         self.nodes = NodePair(encoder.width, settings, sizes)
 
@@ -39,8 +40,8 @@ class Edgeformers(TextModel):
         sizes = [len(tokens) for tokens, _ in batch.texts]
         read = []
         for (tokens, mask), added in zip(batch.texts, torch.split(self.nodes(batch), sizes), strict=True):
-            states = self.encoder.run_layer(0, self.encoder.embed(tokens, mask), mask)
-            for number in range(1, self.encoder.n_layers):
+            states = self.start(tokens, mask)
+            for number in range(self.first_joined, self.encoder.n_layers):
                 states = run_with(self.encoder, number, states, mask, added)[:, : mask.shape[1]]
             read.append(states)
         return self.answer(self.pooled(read, batch.texts)[batch.seed_rows])

@@ -32,11 +32,11 @@ from torch.nn import functional
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback
+from saft.learning.prediction import represent
 from saft.methods._card import Method
 from saft.methods._features import FeatureMethod
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._gcn import GRAPH, GRAPH_TRAINING, GRAPHS
-from saft.methods._text_vectors import encode
 from saft.methods.tfidf import learn_words
 from saft.model.base import InteractionModel, Output, Sizes, masked_mean
 from saft.model.batch import Batch
@@ -149,8 +149,8 @@ class Giant(FeatureMethod):
         return assembly
 
     def features(self, network: TextualInteractionNetwork) -> np.ndarray:
-        tokens = self.assembly.loader(network).features.tokens
-        return encode(self.assembly.model.encoder.train(False), tokens, "mean", self.callbacks.on_message)
+        self.callbacks.on_message("Reading all interactions")
+        return represent(self.assembly.model, self.assembly.loader(network), np.arange(len(network)))
 
     def net(self, width: int, network: TextualInteractionNetwork) -> nn.Module:
         return self.kind(width, network.n_classes)

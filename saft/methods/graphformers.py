@@ -8,9 +8,10 @@ Learning on Textual Graph. NeurIPS 2021.
                     the interaction's tokens attend to [s; text]; neighbours' tokens to their own text alone
     logits = Linear(mean over the text's tokens of the last layer)
 
-The attention has queries, keys and values of its own, one set for all layers, and no output map. Differs from the
-original: centre and neighbours are interactions that share the user or the item (at most three by each side, where the
-original samples five); no bias for relative positions, as BERT has none; the mean represents a text instead of [CLS]
+The attention has queries, keys and values of its own, one set for all layers, and no output map. Where layers are
+frozen, the first is among them, and every layer that is trained has s beside the text. Differs from the original:
+centre and neighbours are interactions that share the user or the item (at most three by each side, where the original
+samples five); no bias for relative positions, as BERT has none; the mean represents a text instead of [CLS]
 (``pooling=first``). Neighbours' states do not depend on the seed row, so they come from the neighbour cache
 (``cache_neighbours=false`` encodes them with every batch, with gradients, at several times the cost).
 """
@@ -59,14 +60,14 @@ class GraphAggregation(nn.Module):
 class GraphFormers(TextModel):
     def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes, pooling: str = "mean") -> None:
         super().__init__(encoder, settings, sizes, pooling)
-        if encoder.n_layers < 2 or settings.full_batch:
+        if encoder.n_layers <= self.first_joined or settings.full_batch:
             raise InputError("GraphFormers need at least 2 layers of the encoder, and have no full_batch.")
-        self.message_shape = (encoder.n_layers - 1, encoder.width)  # c before every layer but the first
+        self.message_shape = (encoder.n_layers - self.first_joined, encoder.width)  # c before every such layer
         self.aggregation = GraphAggregation(encoder.width, encoder.model.config.num_attention_heads)
 
     def forward(self, batch: Batch) -> Output:
         mask = neighbours_of_seed_rows(batch)
-        first = [self.encoder.run_layer(0, self.encoder.embed(*chunk), chunk[1]) for chunk in batch.texts]
+        first = [self.start(*chunk) for chunk in batch.texts]
         own = None
         if batch.cached is None:
             own = around = self._alone(batch, first)
@@ -81,13 +82,13 @@ class GraphFormers(TextModel):
         return self.answer(words, None if own is None else own.detach())
 
     def _alone(self, batch: Batch, texts: list[Tensor]) -> Tensor:
-        """(encoded, layers − 1, width) c of every text before each layer but the first, without neighbours.
+        """(encoded, layers, width) c of every text before each layer that joins it with others, without neighbours.
 
         Args:
-            texts: token states after the first layer, chunk by chunk.
+            texts: token states before the first such layer, chunk by chunk.
         """
         before = [self.pooled(texts, batch.texts)]
-        for number in range(1, self.encoder.n_layers - 1):
+        for number in range(self.first_joined, self.encoder.n_layers - 1):
             texts = [
                 self.encoder.run_layer(number, states, mask)
                 for states, (_, mask) in zip(texts, batch.texts, strict=True)
@@ -106,8 +107,8 @@ class GraphFormers(TextModel):
             (tokens[parts[number]], mask[parts[number]]) for number in kept for tokens, mask in [batch.texts[number]]
         ]
         texts = [texts[number].index_select(0, parts[number].nonzero()[:, 0]) for number in kept]
-        for number in range(1, self.encoder.n_layers):
-            received = self.aggregation(self.pooled(texts, chunks), around[:, number - 1], mask)
+        for number in range(self.first_joined, self.encoder.n_layers):
+            received = self.aggregation(self.pooled(texts, chunks), around[:, number - self.first_joined], mask)
             stations = torch.split(received[:, None], [len(states) for states in texts])
             texts = [
                 run_with(self.encoder, number, states, chunk[1], station)[:, : states.shape[1]]

@@ -55,7 +55,7 @@ class InteractionModel(nn.Module):
 
 
 class SideFeatureModel(InteractionModel):
-    """A model whose head also sees the side features, in its last columns, and starts from the best it can do with them.
+    """A model whose head also sees the side features, and starts from the best that can be done with these alone.
 
     Attributes:
         head: linear; its last columns belong to the side features.

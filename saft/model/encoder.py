@@ -61,7 +61,7 @@ class TextEncoder(nn.Module):
 
     @classmethod
     def load(cls, name: str, layers: int | None = None, trained: int | None = None) -> TextEncoder:
-        """A packaged one, a local folder or a hub name; ``layers`` keeps the first, ``trained`` are the last of them."""
+        """A packaged one, a local folder or a hub name; ``layers`` are kept, the last of them ``trained``."""
         from transformers import AutoModel
         from transformers.utils import logging
 

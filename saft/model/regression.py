@@ -1,4 +1,4 @@
-"""RegressionModel: a linear model of the side features and nothing else. What SAFT's head starts from is all there is."""
+"""RegressionModel: a linear model of the side features: what SAFT's head starts from, without the rest."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class RegressionModel(SideFeatureModel):
         self.head = nn.Linear(sizes.side_features, sizes.n_classes)
 
     def forward(self, batch: Batch) -> Output:
-        assert batch.side_features is not None
+        if batch.side_features is None:
+            raise ValueError("A batch for this model needs side features.")
         seen = batch.side_features[batch.seed_rows]
         return Output(self.head(seen), seen)

@@ -105,17 +105,19 @@ class SaftModel(SideFeatureModel):
         width = encoder.width
         self.fused = settings.fusion != "none"
         if self.fused:
-            if encoder.n_layers < 2:
+            self.first = 0 if encoder.frozen else 1  # the text is read alone before anything is added to it
+            if encoder.n_layers <= self.first:
                 raise InputError(
-                    "Fusing words and graph needs at least 2 layers of the encoder that are trained. "
-                    "Use more layers, or train more of them; trained_layers=0 trains none, and fuses nothing."
+                    "Fusing words and graph needs at least 2 layers of the encoder. Use more layers; "
+                    "trained_layers=0 trains none, and fuses nothing."
                 )
+            n_fused = encoder.n_layers - self.first
             self._make_tokens(width, sizes)
             added = 2 + len(self.structure_tokens) + bool(self.n_side_features)
-            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(encoder.n_layers - 1))
+            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(n_fused))
             self.readout = READOUTS[settings.readout](width)
         if settings.passes_messages:
-            self.message_shape = (encoder.n_layers - 1, 2, width)  # ũ and ĩ of every layer
+            self.message_shape = (n_fused, 2, width)  # ũ and ĩ of every layer
         self.dropout = nn.Dropout(settings.dropout)
         wide = self.readout.width if self.fused else width
         self.head = nn.Linear(wide + self.n_side_features, sizes.n_classes)
@@ -164,15 +166,16 @@ class SaftModel(SideFeatureModel):
         }
         added, attention_levels = self._added_tokens(batch, node_states)
         own = {side: self._own_state(batch, states) for side, states in node_states.items()}
-        proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
+        if self.first:
+            proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
         message_states = []
-        for number, layer in enumerate(self.layers, start=1):
+        for number, layer in enumerate(self.layers):
             previous = proxy, texts
-            proxy, texts, pair = self._run(number, proxy, texts, masks, added, attention_levels)
+            proxy, texts, pair = self._run(self.first + number, proxy, texts, masks, added, attention_levels)
             if self.settings.text_messages:
                 pair = pair + means(texts, masks)[:, None]
             message_states.append(pair.detach())
-            proxy = layer(proxy, added, self._starts(number - 1, pair, batch, own), nodes)
+            proxy = layer(proxy, added, self._starts(number, pair, batch, own), nodes)
         last = self._layer_output(batch, masks, proxy, texts)
         before = self._layer_output(batch, masks, *previous) if self.readout.uses_previous else None
         return self._output(batch, self.readout(last, before), torch.stack(message_states, dim=1))

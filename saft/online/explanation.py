@@ -12,13 +12,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from saft.classifier.estimator import SaftClassifier
-from saft.data.network import HIDDEN
 from saft.errors import InputError, did_you_mean
+from saft.features.gathering import SIDES
 from saft.online.live import Interaction, LiveNetwork
-from saft.online.subgraph import SIDES, EgoGraph
+from saft.online.subgraph import EgoGraph
 
 MOST_PARTS = 64  # of a text; from longer texts, several words are removed at a time
 
@@ -105,7 +104,7 @@ def _explained(live: LiveNetwork, ego: EgoGraph, text: str) -> Explanation:
     features = _features(live, ego)
     changed = [
         *_without_words(live, ego, text, spans),
-        *(_without_neighbour(ego, place) for place in neighbours),
+        *(live.without_neighbour(ego, place) for place in neighbours),
         *(without for _, _, without in features),
     ]
     probabilities = live.probabilities([ego, *changed])
@@ -144,24 +143,7 @@ def _parts(text: str) -> list[tuple[int, int]]:
 def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tuple[int, int]]) -> list[EgoGraph]:
     if not spans:
         return []
-    shorter = [f"{text[:start]} {text[end:]}".strip() for start, end in spans]
-    tokens, log_odds = live.featurizer.read_texts(pl.Series([*shorter, text], dtype=pl.String))
-    # The log-odds of a known interaction come from another regression, so only the change is added to them.
-    log_odds = ego.ngram_log_odds + log_odds[:-1] - log_odds[-1]
-    words = np.split(tokens.flat, tokens.starts[1:-1])[:-1]
-    return [replace(ego, tokens=own, ngram_log_odds=odds) for own, odds in zip(words, log_odds, strict=True)]
-
-
-def _without_neighbour(ego: EgoGraph, place: int) -> EgoGraph:
-    """The ego graph without this neighbour's message state and label."""
-    changed = replace(ego, neighbourhood=ego.neighbourhood.without(place))
-    if ego.neighbourhood.labels[place] == HIDDEN:
-        return changed
-    lost = np.arange(len(ego.label_totals)) == ego.neighbourhood.labels[place]
-    for side in SIDES:
-        if ego.neighbourhood.shares_node[side][place]:
-            changed = changed.with_node(side, label_counts=ego.nodes[side].label_counts - lost)
-    return replace(changed, label_totals=ego.label_totals - lost)
+    return live.with_texts(ego, text, [f"{text[:start]} {text[end:]}".strip() for start, end in spans])
 
 
 def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:
@@ -176,12 +158,15 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
         if len(node.vector) or live.settings.nodes == "trained":
             unknown = ego.with_node(side, slot=0, vector=np.zeros_like(node.vector))
             found.append((side, f"which {side} it is", unknown))
-        if live.settings.labels and node.label_counts.any():
-            unlabelled = ego.with_node(side, label_counts=np.zeros_like(node.label_counts))
+        if side in ego.evidence.labels and ego.evidence.labels[side].any():
+            unlabelled = replace(ego, evidence=ego.evidence.without_labels([side]))
             found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
-    if len(ego.ngram_log_odds):
-        without = replace(ego, ngram_log_odds=np.zeros_like(ego.ngram_log_odds))
-        found.append(("ngrams", "words and parts of words, by the linear model", without))
+    if ego.evidence.log_odds.size:
+        silent = replace(ego, evidence=ego.evidence.without_words())
+        found.append(("linear models", "words and parts of words, by the linear models", silent))
+    if ego.evidence.words or ego.evidence.likeness:
+        alone = replace(ego, evidence=ego.evidence.without_neighbours_texts())
+        found.append(("neighbours' texts", "what other texts of the user and the item say", alone))
     return found
 
 

@@ -32,19 +32,27 @@ class GrowingArray:
 
 
 class GrowingSide:
-    """The users, or the items: ids, vectors, interactions and label counts of each.
+    """The users, or the items: ids, vectors, interactions, label counts and what unlabelled texts say of each.
 
     Args:
         ids: of the nodes.
         nodes: node of each interaction.
-        vectors, label_counts: one row per node.
+        vectors, label_counts, word_sums: one row per node.
     """
 
-    def __init__(self, ids: pl.Series, nodes: np.ndarray, vectors: np.ndarray, label_counts: np.ndarray) -> None:
+    def __init__(
+        self,
+        ids: pl.Series,
+        nodes: np.ndarray,
+        vectors: np.ndarray,
+        label_counts: np.ndarray,
+        word_sums: np.ndarray,
+    ) -> None:
         self.ids = ids.cast(pl.String).to_list()
         self.codes = {text: code for code, text in reversed(list(enumerate(self.ids)))}  # the first place counts
         self.nodes = GrowingArray(nodes)
-        self.vectors, self.label_counts = GrowingArray(vectors), GrowingArray(label_counts)
+        self.vectors = GrowingArray(vectors)
+        self.label_counts, self.word_sums = GrowingArray(label_counts), GrowingArray(word_sums)
         self._n_known = len(ids)
         self._known_members = all_neighbours(nodes, self._n_known)
         self._added_members: dict[int, list[int]] = {}
@@ -60,7 +68,8 @@ class GrowingSide:
             self.codes[text] = len(self.ids)
             self.ids.append(text)
             self.vectors.append(vector[None])
-            self.label_counts.append(np.zeros((1, self.label_counts.values.shape[1]), np.int32))
+            for sums in (self.label_counts, self.word_sums):
+                sums.append(np.zeros((1, sums.values.shape[1]), sums.values.dtype))
         return self.codes[text]
 
     def append(self, number: int, code: int) -> None:

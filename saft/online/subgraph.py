@@ -18,8 +18,10 @@ import numpy as np
 import torch
 
 from saft.data.network import HIDDEN
+from saft.features.evidence import Evidence
 from saft.features.featurizer import Features
-from saft.features.known_labels import KnownLabels
+from saft.features.folds import NO_FOLD, VIEWS
+from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens, cut_by_length
 from saft.learning.loader import PREDICTED_AT_ONCE, BatchLoader, LabelMaskedPass
 from saft.learning.neighbour_cache import NeighbourCache
@@ -28,8 +30,6 @@ from saft.learning.sampling import Neighbours
 from saft.model.base import InteractionModel
 from saft.model.batch import Batch
 from saft.settings import Settings
-
-SIDES = ("user", "item")
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,19 @@ class EgoNode:
 
     slot: int  # row in the table of trained vectors; 0 if training did not see it
     vector: np.ndarray  # attributes, or fixed numbers
-    label_counts: np.ndarray  # (classes,) visible labels of its other interactions
     is_source: bool  # whether the interaction itself is in the node's sample
 
 
 @dataclass(frozen=True)
 class EgoGraph:
-    tokens: np.ndarray
-    ngram_log_odds: np.ndarray
+    number: int  # in the network; that of the next interaction to come if it is not there
+    codes: dict[str, int]  # side → its node there
+    direction: np.ndarray  # its sentence vector, of length 1
+    tokens: np.ndarray  # ids, or states if the encoder has frozen layers
+    evidence: Evidence  # of one row
     structure: dict[str, np.ndarray]  # role → (dim,)
     nodes: dict[str, EgoNode]  # side → its user, its item
     neighbourhood: Neighbourhood
-    label_totals: np.ndarray  # (classes,) visible labels in the whole network, without its own
 
     def with_node(self, side: str, **changes: Any) -> EgoGraph:
         return replace(self, nodes=self.nodes | {side: replace(self.nodes[side], **changes)})
@@ -132,24 +133,17 @@ class EgoPredictor:
             items=sides["item"].nodes,
             tokens=self._tokens(egos, len(owner)),
             structure={role: np.stack([ego.structure[role] for ego in egos]) for role in egos[0].structure},
-            ngram_log_odds=np.stack([ego.ngram_log_odds for ego in egos]),
+            log_odds=np.empty((VIEWS, len(labels), 0), np.float32),
+            vectors=np.empty((len(labels), 0), np.float32),
+            folds=np.full(len(labels), NO_FOLD),
             user_vectors=sides["user"].vectors,
             item_vectors=sides["item"].vectors,
             user_slots=sides["user"].slots,
             item_slots=sides["item"].slots,
         )
-        known = None
-        if self.settings.labels:
-            known = KnownLabels(
-                labels,
-                features.users,
-                features.items,
-                sides["user"].label_counts,
-                sides["item"].label_counts,
-                totals=np.stack([ego.label_totals for ego in egos]),
-            )
-        view = LabelMaskedPass([], labels, known, sides["user"].sources, sides["item"].sources)
-        loader = BatchLoader(features, labels, self.n_classes, self.settings, self._cache(egos))
+        view = LabelMaskedPass([], labels, sides["user"].sources, sides["item"].sources)
+        evidence = Evidence.stacked([ego.evidence for ego in egos])
+        loader = BatchLoader(features, labels, self.n_classes, self.settings, self._cache(egos), evidence=evidence)
         return loader, view
 
     def _tokens(self, egos: Sequence[EgoGraph], n_neighbours: int) -> Tokens:
@@ -173,7 +167,6 @@ class _Side:
     nodes: np.ndarray  # (egos + neighbours,) node of each; a neighbour outside of the sample belongs to the last one
     slots: np.ndarray
     vectors: np.ndarray
-    label_counts: np.ndarray
     sources: Neighbours
 
     @classmethod
@@ -186,11 +179,9 @@ class _Side:
         rows = np.flatnonzero(is_source)
         order = np.argsort(nodes[rows], kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(nodes[rows], minlength=count + 1))])
-        blank = np.zeros_like(own[0].vector), np.zeros_like(own[0].label_counts)
         return cls(
             nodes,
             np.array([*(node.slot for node in own), 0]),
-            np.stack([*(node.vector for node in own), blank[0]]),
-            np.stack([*(node.label_counts for node in own), blank[1]]),
+            np.stack([*(node.vector for node in own), np.zeros_like(own[0].vector)]),
             Neighbours(starts, rows[order]),
         )

@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+import saft
 from saft.classifier.estimator import load
 from saft.classifier.storage import FACTS, is_model
 from saft.errors import InputError
-from saft.server.onnx_session import is_installed, use_onnx
+from saft.server.onnx_session import exported_files, is_installed, use_onnx
 from saft.server.service import ReviewService
 
 
@@ -35,8 +36,10 @@ def service_loader(
         fingerprint = hashlib.sha256((model / FACTS).read_bytes()).hexdigest()
         service = ReviewService(load(model), file, fingerprint, suspicious)
         if onnx is not False and is_installed():
-            exported = file.with_suffix(f".{fingerprint[:12]}.onnx")
-            for outdated in set(file.parent.glob(f"{file.stem}.*.onnx")) - {exported}:
+            # What a model is given may change from version to version.
+            name = hashlib.sha256(f"{fingerprint} {saft.__version__}".encode()).hexdigest()[:12]
+            exported = file.with_suffix(f".{name}.onnx")
+            for outdated in set(file.parent.glob(f"{file.stem}.*.onnx")) - set(exported_files(exported)):
                 outdated.unlink()
             use_onnx(service.live, exported)
         return service

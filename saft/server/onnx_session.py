@@ -1,9 +1,11 @@
 """The model in ONNX Runtime, which computes a single prediction in about half of torch's time.
 
 All predictions then go through it: idle threads of the one library would take time from the busy ones of the other.
+The encoder's frozen layers are a file of their own, because their output for a text is remembered. Where no layer is
+trained they are all there is: a regression needs no runtime.
 
-Exporting takes some seconds, so the exported model is kept beside the database, under the fingerprint of the model it
-came from. Needs the extra ``onnx``; without it, torch is used.
+Exporting takes some seconds, so both files are kept beside the database, under the fingerprint of the model they came
+from. Needs the extra ``onnx``; without it, torch is used.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import importlib.util
 import logging
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from saft.model.batch import Batch
+from saft.model.encoder import TextEncoder
 from saft.online.live import LiveNetwork
 from saft.writing import replacing
 
@@ -40,20 +43,42 @@ class _FlatInputs(nn.Module):
         return logits
 
 
+class _Frozen(nn.Module):
+    """The frozen layers alone, with padded tokens and their mask as positional inputs."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        return self.encoder.embed(*tensors)
+
+
 def export(live: LiveNetwork, path: Path) -> None:
-    """Write the model of this network as ONNX."""
+    """Write the model of this network as ONNX, without frozen layers."""
     # Three times the same ego graph: texts of one length are one chunk.
     tensors = live.predictor.batch([live.ego_graph_of(0)] * 3).to_tensors()
+    _export(_FlatInputs(live.model.train(False), list(tensors)), tensors, path)
+
+
+def export_frozen(encoder: TextEncoder, path: Path) -> None:
+    """Write the frozen layers of this encoder as ONNX."""
+    tokens = torch.zeros((3, 5), dtype=torch.int64)
+    _export(_Frozen(encoder.train(False)), {"tokens": tokens, "mask": torch.ones_like(tokens)}, path)
+
+
+def _export(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Number and length of texts, and whatever follows from them, stay free; other shapes are those of the tensors."""
     free = {0: torch.export.Dim.AUTO}
-    shapes = [free | ({1: torch.export.Dim.AUTO} if name in ("tokens", "mask") else {}) for name in tensors]
+    shapes = tuple(free | ({1: torch.export.Dim.AUTO} if name in ("tokens", "mask") else {}) for name in tensors)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about the exporter itself
         program = torch.onnx.export(
-            _FlatInputs(live.model.train(False), list(tensors)),
+            module,
             tuple(tensors.values()),
             dynamo=True,
-            dynamic_shapes=(tuple(shapes),),
+            dynamic_shapes=(shapes,),
             input_names=[_input_name(name) for name in tensors],
             verbose=False,
         )
@@ -61,11 +86,24 @@ def export(live: LiveNetwork, path: Path) -> None:
         program.save(str(temporary))  # type: ignore[union-attr]
 
 
+def exported_files(path: Path) -> tuple[Path, Path]:
+    """Of a model that is exported to this path: the file of its trained part, and that of its frozen layers."""
+    return path, path.with_suffix(".frozen.onnx")
+
+
 def use_onnx(live: LiveNetwork, path: Path) -> None:
-    """Let this network predict through ONNX Runtime; exports the model if the file does not exist."""
-    if not path.is_file():
-        export(live, path)
-    live.use_session(OnnxSession(path))
+    """Let this network predict through ONNX Runtime; exports what does not exist of the files."""
+    trained, frozen = exported_files(path)
+    session, embed = None, None
+    if live.layers is not None:
+        if not frozen.is_file():
+            export_frozen(live.layers.encoder, frozen)
+        embed = OnnxLayers(frozen)
+    if live.settings.trains_encoder:
+        if not trained.is_file():
+            export(live, trained)
+        session = OnnxSession(trained)
+    live.use_session(session, embed)
 
 
 class SessionOutput(NamedTuple):
@@ -76,17 +114,34 @@ class OnnxSession:
     """Logits of a batch whose texts are one chunk."""
 
     def __init__(self, path: Path, threads: int = 0) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or torch.get_num_threads()
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = _session(path, threads)
         self._inputs = {given.name for given in self._session.get_inputs()}
 
     def __call__(self, batch: Batch) -> SessionOutput:
         tensors = {_input_name(name): tensor.numpy() for name, tensor in batch.to_tensors().items()}
         logits = self._session.run(None, {name: tensors[name] for name in self._inputs})[0]
         return SessionOutput(torch.from_numpy(logits))
+
+
+class OnnxLayers:
+    """(texts, length, width) output of the frozen layers for padded tokens."""
+
+    def __init__(self, path: Path, threads: int = 0) -> None:
+        self._session = _session(path, threads)
+
+    def __call__(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        states = self._session.run(None, {"tokens": tokens.numpy(), "mask": mask.numpy()})[0]
+        return torch.from_numpy(states)
+
+
+def _session(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or torch.get_num_threads()
+    # Threads of a session that has nothing to do would wait busily, and take the cores from the one whose turn it is.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _input_name(name: str) -> str:

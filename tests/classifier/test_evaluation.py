@@ -11,7 +11,7 @@ from saft.classifier import evaluation
 from saft.classifier.evaluation import report_facts, what_removing_costs
 from saft.learning.loader import BatchLoader
 from saft.learning.prediction import predict_logits
-from saft.metrics import Scores, score, softmax
+from saft.metrics import score, softmax
 from saft.settings import TEXT_ONLY
 
 
@@ -27,7 +27,7 @@ def parts(network):
 
 @pytest.fixture(scope="module")
 def fitted(network, parts, tiny_settings):
-    classifier = saft.SaftClassifier(**tiny_settings | {"seed": 2}).fit(
+    classifier = saft.SaftClassifier(**tiny_settings).fit(
         network.hiding(parts.test), train=parts.train, valid=parts.valid
     )
     assert classifier.report().best_epoch > 0  # at the start, parts other than side features have no effect
@@ -51,57 +51,113 @@ def test_every_part_that_the_model_reads_is_removed_once(network, parts, fitted,
     names = [name for name, _, _ in what_removing_costs(fitted, rows)]
     assert names == [
         "everything", "without text", "without n-grams", "without structure", "without messages",
-        "without known labels",
+        "without known labels", "without neighbours' texts", "without the graph",
     ]  # fmt: skip
     text_only = saft.SaftClassifier(**tiny_settings | TEXT_ONLY).fit(network)
     assert [name for name, _, _ in what_removing_costs(text_only, rows)] == ["everything", "without text"]
 
 
-def predicted_with(fitted, rows, **changes) -> Scores:
-    """Scores on these rows with other features in their place."""
+@pytest.mark.parametrize("changes", [{"encoder": "none"}, {"trained_layers": 0}])
+def test_of_a_model_without_a_trained_encoder_the_parts_of_its_evidence_are_removed(
+    network, parts, tiny_settings, changes
+):
+    classifier = saft.SaftClassifier(**tiny_settings | changes).fit(network.hiding(parts.test))
+    removed = {name: macro for name, macro, _ in what_removing_costs(classifier, network.take(parts.test))}
+    assert list(removed) == [
+        "everything", "without text", "without n-grams", "without known labels", "without neighbours' texts",
+        "without the graph",
+    ]  # fmt: skip
+    assert removed["without text"] < removed["everything"]
+
+
+def logits_with(fitted, rows, evidence=None, **changes) -> np.ndarray:
+    """Of these rows, with other features or other evidence in their place."""
     whole, numbers = fitted.loader_for(rows)
-    features = replace(whole.features, **{name: change(whole.features, numbers) for name, change in changes.items()})
-    loader = BatchLoader(features, whole.labels, whole.n_classes, whole.settings, whole.cache)
-    return score(rows.labels, softmax(predict_logits(fitted.model_, loader, numbers), fitted.temperature_))
+    features = replace(whole.features, **changes)
+    loader = BatchLoader(
+        features, whole.labels, whole.n_classes, whole.settings, whole.cache, evidence=evidence or whole.evidence
+    )
+    return predict_logits(fitted.model_, loader, numbers)
+
+
+def logits_of(fitted, rows, name: str) -> np.ndarray:
+    whole, numbers = fitted.loader_for(rows)
+    return predict_logits(fitted.model_, evaluation._variants(fitted, whole, numbers)[name], numbers)
+
+
+def zeroed(values: np.ndarray, numbers: np.ndarray, columns: slice = slice(None)) -> np.ndarray:
+    changed = values.copy()
+    changed[numbers, columns] = 0
+    return changed
 
 
 def test_removing_text_is_predicting_rows_whose_text_is_empty(network, parts, fitted):
-    """Literally: tokens and log-odds of the same rows in a network in which their texts are empty."""
+    """Literally: tokens of the same rows in a network in which their texts are empty; readers say nothing of them."""
     rows = network.take(parts.test)
     texts = network.texts.to_list()
     for row in parts.test:
         texts[row] = ""
     empty = fitted.assembly_.featurizer.transform(replace(network, texts=pl.Series(texts)))
-    without_odds = np.zeros_like(empty.ngram_log_odds)  # nothing is known of the class of an empty text
-    expected = predicted_with(
-        fitted,
-        rows,
-        tokens=lambda features, numbers: empty.tokens,
-        ngram_log_odds=lambda features, numbers: np.where(
-            np.isin(np.arange(len(features)), numbers)[:, None], without_odds, features.ngram_log_odds
-        ),
+    whole, numbers = fitted.loader_for(rows)
+    known = whole.evidence
+    silent = replace(
+        known,
+        log_odds=zeroed(known.log_odds, numbers),
+        alike={side: zeroed(weights, numbers) for side, weights in known.alike.items()},
+        likeness={side: zeroed(cosines, numbers) for side, cosines in known.likeness.items()},
     )
+    expected = logits_with(fitted, rows, silent, tokens=empty.tokens)
+    np.testing.assert_allclose(logits_of(fitted, rows, "without text"), expected, atol=1e-4)
     removed = {name: (macro, micro) for name, macro, micro in what_removing_costs(fitted, rows)}
-    assert removed["without text"] == pytest.approx((expected.macro_f1, expected.micro_f1))
+    scores = score(rows.labels, softmax(expected, fitted.temperature_))
+    assert removed["without text"] == pytest.approx((scores.macro_f1, scores.micro_f1))
 
 
 def test_without_text_nothing_of_the_text_is_left(network, parts, fitted):
-    """Other texts in the same rows, and n-grams of other texts, give the same scores: none of it is read."""
+    """Whatever readers and sentence vectors say of these rows, the result is the same: none of it is read."""
     rows = network.take(parts.test)
     whole, numbers = fitted.loader_for(rows)
-    other = replace(whole.features, ngram_log_odds=whole.features.ngram_log_odds[::-1].copy())
-    changed = BatchLoader(other, whole.labels, whole.n_classes, whole.settings, whole.cache)
+    log_odds, vectors = whole.features.log_odds.copy(), whole.features.vectors.copy()
+    log_odds[:, numbers] = log_odds[:, numbers[::-1]]
+    vectors[numbers] = vectors[numbers[::-1]]
+    other = replace(whole.features, log_odds=log_odds, vectors=vectors)
+    quiet = whole.settings.changed(neighbour_words=False)  # these rows are neighbours to each other
     first, second = (
-        predict_logits(fitted.model_, evaluation._variants(fitted, loader, numbers)["without text"], numbers)
-        for loader in (whole, changed)
+        BatchLoader(features, whole.labels, whole.n_classes, quiet, whole.cache) for features in (whole.features, other)
     )
-    np.testing.assert_array_equal(first, second)
+    assert (first.side_features[numbers] != second.side_features[numbers]).any()
+    left = [evaluation._variants(fitted, loader, numbers)["without text"] for loader in (first, second)]
+    np.testing.assert_array_equal(left[0].side_features[numbers], left[1].side_features[numbers])
+    np.testing.assert_array_equal(left[0].features.tokens.flat, left[1].features.tokens.flat)
 
 
-def test_removing_ngrams_leaves_the_tokens(network, parts, fitted):
+def test_removing_ngrams_leaves_tokens_and_sentence_vectors(network, parts, fitted):
     rows = network.take(parts.test)
-    expected = predicted_with(
-        fitted, rows, ngram_log_odds=lambda features, numbers: np.zeros_like(features.ngram_log_odds)
-    )
-    removed = {name: macro for name, macro, _ in what_removing_costs(fitted, rows)}
-    assert removed["without n-grams"] == pytest.approx(expected.macro_f1)
+    whole, numbers = fitted.loader_for(rows)
+    without = zeroed(whole.evidence.log_odds, numbers, slice(network.n_classes))
+    expected = logits_with(fitted, rows, replace(whole.evidence, log_odds=without))
+    found = logits_of(fitted, rows, "without n-grams")
+    np.testing.assert_allclose(found, expected, atol=0.02)  # frozen states are rounded to half precision
+    assert (found != predict_logits(fitted.model_, whole, numbers)).any()
+
+
+def test_without_known_labels_predictions_do_not_depend_on_labels(network, parts, fitted):
+    rows = network.take(parts.test)
+    for name in ("without known labels", "without the graph"):
+        whole, numbers = fitted.loader_for(rows)
+        before = predict_logits(fitted.model_, evaluation._variants(fitted, whole, numbers)[name], numbers)
+        whole.labels = np.where(whole.labels < 0, whole.labels, (whole.labels + 1) % network.n_classes)
+        whole._given_evidence = replace(
+            whole.evidence,
+            labels={side: counts[:, ::-1] for side, counts in whole.evidence.labels.items()},
+            alike={side: weights[:, ::-1] for side, weights in whole.evidence.alike.items()},
+        )
+        del whole.__dict__["evidence"]  # computed anew from what is given
+        after = predict_logits(fitted.model_, evaluation._variants(fitted, whole, numbers)[name], numbers)
+        np.testing.assert_allclose(after, before, atol=1e-5)
+
+
+def test_what_is_not_removed_is_read_from_what_the_frozen_layers_have_said(network, parts, fitted):
+    whole, numbers = fitted.loader_for(network.take(parts.test))
+    for name, loader in evaluation._variants(fitted, whole, numbers).items():
+        assert (loader.texts is whole.texts) == (name != "without text")

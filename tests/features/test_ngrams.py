@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import saft
 from saft.data.network import HIDDEN
-from saft.features import ngrams as ngrams
+from saft.features import ngrams
+from saft.features.folds import FOLDS, VIEWS, fold_of_rows
 from saft.features.ngrams import BITS, LARGEST, PARTS, STRENGTH, WORDS, NgramModel, SubstringHashes, count, weigh
 
 HALF = 1 << BITS
@@ -84,78 +85,90 @@ def labels(network, n_classes) -> np.ndarray:
     return labels
 
 
+def fitted(network, labels, n_classes, seed=3) -> NgramModel:
+    return NgramModel.fit(network.texts, labels, n_classes, fold_of_rows(len(labels), seed), seed)
+
+
 def test_log_odds_are_the_log_probability_minus_the_log_share(monkeypatch, network, labels, n_classes):
     monkeypatch.setattr(ngrams, "STEPS", 1_000)
-    made = NgramModel.fit(network.texts, labels, n_classes, seed=3)
-    counted = count(network.texts[:300])
+    made = fitted(network, labels, n_classes)
+    counted, folds = count(network.texts[:300]), fold_of_rows(400, 3)
     columns = np.flatnonzero(counted.getnnz(axis=0) > 1)
-    # For two classes scikit-learn has one vector of weights where we have two of half its size.
-    model = LogisticRegression(C=STRENGTH * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
-    model.fit(weigh(counted, made.idf)[:, columns], labels[:300])
-    rows = weigh(count(network.texts[300:]), made.idf)[:, columns]
-    shares = (np.bincount(labels[:300]) + 1) / (300 + n_classes)
-    expected = (model.predict_log_proba(rows) - np.log(shares)).clip(-LARGEST, LARGEST)
-    np.testing.assert_allclose(made.fitted_log_odds[300:], expected, atol=0.02)
-    np.testing.assert_array_equal(made.fitted_log_odds[300:], made.log_odds(network.texts[300:]))
+    weighed = weigh(count(network.texts), made.idf)[:, columns]
+    for view in (0, 3, FOLDS):
+        rows = np.flatnonzero((folds != view) & (labels != HIDDEN))
+        # For two classes scikit-learn has one vector of weights where we have two of half its size.
+        model = LogisticRegression(C=STRENGTH * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
+        model.fit(weighed[rows], labels[rows])
+        shares = (np.bincount(labels[rows]) + 1) / (len(rows) + n_classes)
+        expected = (model.predict_log_proba(weighed) - np.log(shares)).clip(-LARGEST, LARGEST)
+        np.testing.assert_allclose(made.fitted_log_odds[view], expected, atol=0.02)
+    np.testing.assert_array_equal(made.fitted_log_odds[FOLDS], made.log_odds(network.texts))
 
 
 def test_log_odds_of_texts_without_a_label_are_largest_for_their_class():
     words = ["splendid", "dreadful", "middling"]
     texts = pl.Series([f"number {number}: a {words[number % 3]} thing" for number in range(90)])
     labels = np.arange(90, dtype=np.int32) % 3
-    ngram_log_odds = NgramModel.fit(texts, np.where(np.arange(90) < 60, labels, HIDDEN), 3, seed=0).fitted_log_odds
-    assert (ngram_log_odds.argmax(axis=1) == labels).all()
-    assert ngram_log_odds[np.arange(90), labels].min() > 0.3
+    known = np.where(np.arange(90) < 60, labels, HIDDEN)
+    log_odds = NgramModel.fit(texts, known, 3, fold_of_rows(90, 0), seed=0).fitted_log_odds
+    assert log_odds.shape == (VIEWS, 90, 3)
+    assert (log_odds.argmax(axis=2) == labels).all()
+    assert log_odds[:, np.arange(90), labels].min() > 0.3
 
 
-def test_log_odds_do_not_depend_on_the_label_of_their_own_interaction(network, labels, n_classes):
-    first = NgramModel.fit(network.texts, labels, n_classes, seed=3).fitted_log_odds
-    for row in (0, 17, 123):
-        flipped = labels.copy()
-        flipped[row] = (flipped[row] + 1) % n_classes
-        second = NgramModel.fit(network.texts, flipped, n_classes, seed=3).fitted_log_odds
-        np.testing.assert_array_equal(first[row], second[row])
-        assert (first[300:] != second[300:]).any()  # those of other rows may
+def test_labels_of_a_fold_do_not_reach_the_view_without_it(network, labels, n_classes):
+    first, folds = fitted(network, labels, n_classes).fitted_log_odds, fold_of_rows(400, 3)
+    for fold in (0, 3):
+        mates = np.flatnonzero((folds == fold) & (labels != HIDDEN))
+        for some in (mates[:1], mates):
+            flipped = labels.copy()
+            flipped[some] = (flipped[some] + 1) % n_classes
+            second = fitted(network, flipped, n_classes).fitted_log_odds
+            np.testing.assert_array_equal(first[fold], second[fold])
+            assert (first[(fold + 1) % FOLDS] != second[(fold + 1) % FOLDS]).any()  # others may change
+            assert (first[FOLDS] != second[FOLDS]).any()
 
 
-def test_log_odds_of_a_rare_class_do_not_depend_on_the_label_of_their_own_interaction(network, labels, n_classes):
+def test_labels_of_a_rare_class_do_not_reach_the_view_without_their_fold(network, labels, n_classes):
     """Where one row more or less decides whether a class is rare."""
-    for number in (4, 6, 7):
+    folds = fold_of_rows(400, 3)
+    for number in (8, 9, 10):
         rare = labels.copy()
         rare[:number] = n_classes
-        first = NgramModel.fit(network.texts, rare, n_classes + 1, seed=3).fitted_log_odds
-        for row in range(3):
-            flipped = rare.copy()
-            flipped[row] = 0
-            second = NgramModel.fit(network.texts, flipped, n_classes + 1, seed=3).fitted_log_odds
-            np.testing.assert_array_equal(first[row], second[row])
+        first = fitted(network, rare, n_classes + 1).fitted_log_odds
+        flipped = rare.copy()
+        flipped[0] = 0
+        second = fitted(network, flipped, n_classes + 1).fitted_log_odds
+        np.testing.assert_array_equal(first[folds[0]], second[folds[0]])
 
 
 def test_the_same_seed_gives_the_same_log_odds(network, labels, n_classes):
-    first, second = (NgramModel.fit(network.texts, labels, n_classes, seed=5).fitted_log_odds for _ in range(2))
+    first, second = (fitted(network, labels, n_classes, seed=5).fitted_log_odds for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
-def test_rows_that_no_regression_was_fitted_to_have_the_log_odds_of_new_ones(monkeypatch, network, labels, n_classes):
+def test_of_many_rows_some_are_fitted_to(monkeypatch, network, labels, n_classes):
+    whole = fitted(network, labels, n_classes)
     monkeypatch.setattr(ngrams, "MOST_FITTED", 200)
-    made = NgramModel.fit(network.texts, labels, n_classes, seed=3)
-    as_new = (made.fitted_log_odds[:300] == made.log_odds(network.texts[:300])).all(axis=1)
-    assert as_new.sum() == 100
+    some = fitted(network, labels, n_classes)
+    assert (some.weights != whole.weights).any()
+    assert some.fitted_log_odds.shape == whole.fitted_log_odds.shape
 
 
 def test_log_odds_of_classes_with_few_rows_are_zero(network, labels, n_classes):
     rare = labels.copy()
     rare[:3] = n_classes
-    made = NgramModel.fit(network.texts, rare, n_classes + 2, seed=3)
+    made = fitted(network, rare, n_classes + 2)
     assert made.classes.tolist() == list(range(n_classes))
-    assert not made.fitted_log_odds[:, n_classes:].any()
-    assert made.fitted_log_odds[:3, :n_classes].any()
+    assert not made.fitted_log_odds[:, :, n_classes:].any()
+    assert made.fitted_log_odds[:, :3, :n_classes].any()
 
 
 @pytest.mark.parametrize("known", [0, 5, 400])
 def test_log_odds_are_zero_where_fewer_than_two_classes_are_known(network, known):
     labels = np.where(np.arange(400) < known, 0, HIDDEN).astype(np.int32)
-    made = NgramModel.fit(network.texts, labels, 3, seed=0)
-    assert made.fitted_log_odds.shape == (400, 3)
+    made = fitted(network, labels, 3)
+    assert made.fitted_log_odds.shape == (VIEWS, 400, 3)
     assert not made.fitted_log_odds.any()
     assert not made.log_odds(network.texts[:4]).any()

@@ -1,4 +1,4 @@
-"""Logistic regression against scikit-learn's, and against its objective written out."""
+"""Logistic regression against scikit-learn's, and against its objective written out; strengths of groups of columns."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ import torch
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from saft.features.regression import regress
+from saft.features import regression
+from saft.features.regression import fit_groups, log_loss, regress
 
 N, COLUMNS = 120, 4
 
@@ -29,7 +30,8 @@ def literal_loss(both, rows, targets, start, strength) -> float:
     total = 0.0
     for row, target in zip(rows.astype(np.float64), targets, strict=True):
         total -= log_softmax(row @ both[:-1] + both[-1])[target]
-    return total / len(rows) + ((both[:-1] - start[:-1]) ** 2).sum() / (2 * strength * len(rows))
+    pulled = ((both[:-1] - start[:-1]) ** 2).sum(axis=1) / (2 * np.broadcast_to(strength, COLUMNS) * len(rows))
+    return total / len(rows) + pulled.sum()
 
 
 @pytest.mark.parametrize("strength", [0.1, 3.0])
@@ -43,16 +45,18 @@ def test_from_zero_the_solution_is_that_of_scikit_learn(problem, strength):
     )
 
 
-def test_no_small_step_from_the_solution_makes_the_objective_smaller(problem):
+@pytest.mark.parametrize("strength", [0.5, np.array([0.01, 0.3, 1.0, 10.0])])
+def test_no_small_step_from_the_solution_makes_the_objective_smaller(problem, strength):
+    """With one strength, and with one for every column."""
     rows, targets, n_classes = problem
     rng = np.random.default_rng(0)
     start = rng.normal(size=(COLUMNS + 1, n_classes))
-    found = solved(rows, targets, start, 0.5).astype(np.float64)
-    least = literal_loss(found, rows, targets, start, 0.5)
-    assert least < literal_loss(start, rows, targets, start, 0.5) - 0.01
+    found = solved(rows, targets, start, strength).astype(np.float64)
+    least = literal_loss(found, rows, targets, start, strength)
+    assert least < literal_loss(start, rows, targets, start, strength) - 0.01
     for _ in range(50):
         step = rng.normal(scale=0.05, size=found.shape)
-        assert literal_loss(found + step, rows, targets, start, 0.5) > least
+        assert literal_loss(found + step, rows, targets, start, strength) > least
 
 
 def test_the_less_strength_the_nearer_to_where_it_started(problem):
@@ -69,3 +73,105 @@ def test_sparse_rows_give_the_same_solution(problem):
     sparse = torch.from_numpy(rows).to_sparse()
     found = regress(sparse, sparse.T, targets, start, 1.0, steps=500)
     np.testing.assert_allclose(found, solved(rows, targets, start, 1.0), atol=1e-3)
+
+
+def test_where_the_solver_begins_does_not_change_the_solution(problem):
+    rows, targets, n_classes = problem
+    start = np.zeros((COLUMNS + 1, n_classes))
+    tensor = torch.from_numpy(rows)
+    elsewhere = regress(tensor, tensor.T, targets, start, 0.3, steps=500, first=start + 0.5)
+    whole = solved(rows, targets, start, 0.3)
+    np.testing.assert_allclose(elsewhere[:-1], whole[:-1], atol=2e-3)
+
+
+def test_the_loss_is_the_mean_of_minus_the_log_probability():
+    logits, targets = np.random.default_rng(0).normal(size=(9, 3)), np.arange(9) % 3
+    expected = -sum(log_softmax(row)[target] for row, target in zip(logits, targets, strict=True)) / 9
+    assert log_loss(logits, targets) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("strength", [0.02, 0.1])
+def test_one_group_of_a_fixed_strength_is_scikit_learns_regression_on_standardised_columns(
+    monkeypatch, problem, strength
+):
+    rows, targets, n_classes = problem
+    rows = rows * np.array([1, 10, 0.1, 5], np.float32) + 2
+    monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)  # no other strength is ever better
+    monkeypatch.setattr(regression, "FINAL_STEPS", 500)
+    found, strengths = fit_groups(rows, {"all": slice(0, 4)}, targets, n_classes, np.arange(N) % 5, {"all": strength})
+    assert strengths == {"all": strength}
+    spread = rows.std(axis=0)
+    model = LogisticRegression(C=strength * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
+    model.fit((rows / spread).astype(np.float64), targets)
+    np.testing.assert_allclose(
+        log_softmax(rows @ found[:-1] + found[-1], axis=1), model.predict_log_proba(rows / spread), atol=1e-2
+    )
+
+
+def held_out_loss(columns, groups, targets, folds, strengths) -> float:
+    """Summed over all rows, each by scikit-learn without its fold; groups of columns scaled instead of strengths."""
+    scale = np.ones(columns.shape[1])
+    for name, group in groups.items():
+        scale[group] = np.sqrt(strengths[name])
+    scaled, loss = columns / columns.std(axis=0) * scale, 0.0
+    for fold in np.unique(folds):
+        rows, out = folds != fold, folds == fold
+        model = LogisticRegression(C=1.0, max_iter=1_000, tol=1e-6).fit(scaled[rows], targets[rows])
+        logs = model.predict_log_proba(scaled[out])
+        loss -= logs[np.arange(out.sum()), targets[out]].sum()
+    return loss
+
+
+@pytest.fixture(scope="module")
+def groups_of_columns() -> tuple[np.ndarray, dict[str, slice], np.ndarray, np.ndarray]:
+    """(columns, groups, targets, folds): three strong columns, then sixty that say nothing."""
+    rng = np.random.default_rng(1)
+    targets = rng.integers(0, 3, 300)
+    strong = rng.normal(size=(300, 3)) + 1.5 * np.eye(3)[targets]
+    columns = np.hstack([strong, rng.normal(size=(300, 60))]).astype(np.float32)
+    return columns, {"strong": slice(0, 3), "useless": slice(3, 63)}, targets, np.arange(300) % 5
+
+
+def test_a_useless_wide_group_does_not_drown_a_strong_narrow_one(groups_of_columns):
+    columns, groups, targets, folds = groups_of_columns
+    solved, strengths = fit_groups(columns, groups, targets, 3, folds, {})
+    assert strengths["useless"] < strengths["strong"] / 9
+    assert np.abs(solved[3:-1]).max() < 0.2 * np.abs(solved[:3]).max()
+    rng = np.random.default_rng(2)
+    new_targets = rng.integers(0, 3, 2_000)
+    new = np.hstack([rng.normal(size=(2_000, 3)) + 1.5 * np.eye(3)[new_targets], rng.normal(size=(2_000, 60))])
+    alone, _ = fit_groups(columns[:, :3], {"strong": slice(0, 3)}, targets, 3, folds, {})
+    loss_with, loss_without = (
+        log_loss(new[:, : len(both) - 1] @ both[:-1] + both[-1], new_targets) for both in (solved, alone)
+    )
+    assert loss_with < loss_without + 0.03
+
+
+def test_strengths_end_where_no_step_makes_held_out_rows_likelier_by_more_than_chance(groups_of_columns):
+    columns, groups, targets, folds = groups_of_columns
+    _, strengths = fit_groups(columns, groups, targets, 3, folds, {})
+    begin = held_out_loss(columns, groups, targets, folds, dict.fromkeys(groups, regression.FIRST_STRENGTH))
+    end = held_out_loss(columns, groups, targets, folds, strengths)
+    assert end < begin - regression.LEAST_GAIN
+    last = list(groups)[-1]  # those before it were settled while it had another strength
+    for factor in regression.FACTORS:
+        tried = strengths[last] * factor
+        if regression.LEAST_STRENGTH < tried < regression.MOST_STRENGTH:
+            assert held_out_loss(columns, groups, targets, folds, strengths | {last: tried}) > end - 2
+
+
+def test_strengths_stay_within_their_limits(groups_of_columns):
+    columns, _, targets, folds = groups_of_columns
+    certain = np.hstack([columns[:, :3], 9 * np.eye(3, dtype=np.float32)[targets]])
+    _, strengths = fit_groups(certain, {"weak": slice(0, 3), "certain": slice(3, 6)}, targets, 3, folds, {})
+    assert strengths["certain"] <= regression.MOST_STRENGTH * 1.01
+    assert all(strength >= regression.LEAST_STRENGTH * 0.99 for strength in strengths.values())
+
+
+@pytest.mark.parametrize("folds", [np.zeros(2), np.arange(2)])
+def test_two_rows_are_enough_to_fit_groups(folds):
+    columns = np.array([[0.0, 1.0], [1.0, 1.0]], np.float32)  # the second column is the same everywhere
+    solved, strengths = fit_groups(columns, {"both": slice(0, 2)}, np.array([0, 1]), 3, folds, {})
+    assert np.isfinite(solved).all()
+    assert solved.shape == (3, 3)
+    assert strengths == {"both": regression.FIRST_STRENGTH}

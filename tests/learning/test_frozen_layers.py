@@ -1,6 +1,4 @@
-"""The output of the frozen layers is computed once per text and cached; results do not change by that."""
-
-import shutil
+"""The output of the frozen layers is computed once per text and kept; results do not change by that."""
 
 import numpy as np
 import pytest
@@ -9,9 +7,10 @@ import torch
 import saft
 from saft import SaftClassifier
 from saft.features.tokens import load_tokenizer, tokenise
-from saft.learning.frozen_layers import FrozenLayerCache
+from saft.learning import frozen_layers
+from saft.learning.frozen_layers import FrozenLayers
+from saft.learning.frozen_store import frozen_folder
 from saft.model.encoder import TextEncoder
-from saft.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +26,10 @@ def network():
 
 @pytest.fixture
 def encoder(tiny_encoder):
-    return TextEncoder.load(tiny_encoder, frozen=1)
+    return TextEncoder.load(tiny_encoder, trained=2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tokens(network, tiny_encoder):
     return tokenise(network.texts, load_tokenizer(tiny_encoder), 24)
 
@@ -48,34 +47,141 @@ def embedded(monkeypatch):
     return counts
 
 
-def test_every_text_is_encoded_once_and_its_states_are_cached(encoder, tokens, embedded):
-    frozen = FrozenLayerCache(encoder.train(), tokens)
-    first, others = np.array([7, 3, 9]), np.array([3, 5, 7, 11])
-    frozen.padded(first)
-    states, mask = frozen.padded(others)
-    assert embedded == [3, 2]
-    ids, expected_mask = map(torch.from_numpy, tokens.padded(others))
-    np.testing.assert_array_equal(mask, expected_mask)
-    expected = encoder.embed(ids, expected_mask).numpy()
-    np.testing.assert_allclose(states[mask == 1], expected[mask == 1], atol=1e-5)
-    assert (states[mask == 0] == 0).all()
+def distinct(tokens) -> int:
+    return len({piece.tobytes() for piece in np.split(tokens.flat, tokens.starts[1:-1])})
 
 
-@pytest.mark.parametrize("changes", [{}, {"cache_neighbours": False}, {"fusion": "none", "labels": False}])
-def test_training_comes_to_the_same_as_without_the_cache(network, tiny_settings, embedded, monkeypatch, changes):
-    settings = tiny_settings | {"frozen_layers": 1} | changes
+def literal_states(encoder, tokens, text: int) -> np.ndarray:
+    """(tokens, width) by the frozen layers, of one text alone, rounded to half precision."""
+    ids = torch.from_numpy(tokens.flat[tokens.starts[text] : tokens.starts[text + 1]].astype(np.int64))[None]
+    with torch.no_grad():
+        states = TextEncoder.embed(encoder.train(False), ids, torch.ones_like(ids))
+    return states[0].numpy().astype(np.float16)
+
+
+def test_states_are_those_of_the_frozen_layers_in_half_precision(encoder, tokens):
+    states = FrozenLayers(encoder.train()).states(tokens)
+    texts = np.array([3, 5, 7, 11])
+    for _ in range(2):  # computed, then from the store
+        found, mask = states.padded(texts)
+        np.testing.assert_array_equal(mask, tokens.padded(texts)[1])
+        assert (found[mask == 0] == 0).all()
+        for row, text in enumerate(texts.tolist()):
+            np.testing.assert_allclose(found[row][mask[row] == 1], literal_states(encoder, tokens, text), atol=2e-3)
+        np.testing.assert_array_equal(found, found.astype(np.float16))
+        states.fill()
+    assert states.of(3).dtype == np.float16
+    np.testing.assert_array_equal(states.lengths, tokens.lengths)
+
+
+def test_every_text_is_encoded_once_for_all_who_read_it(encoder, tokens, embedded):
+    FrozenLayers(encoder).states(tokens).fill()
+    assert sum(embedded) == distinct(tokens) <= len(tokens)
+    assert max(embedded) <= frozen_layers.TEXTS_AT_ONCE
+    FrozenLayers(encoder).vectors(tokens)
+    FrozenLayers(encoder).states(tokens.take(np.arange(50, 80))).padded(np.arange(30))
+    assert sum(embedded) == distinct(tokens)
+
+
+def test_in_segments_the_states_are_the_same(encoder, tokens, monkeypatch):
+    whole = FrozenLayers(encoder).states(tokens)
+    whole.fill()
+    monkeypatch.setattr(frozen_layers, "TEXTS_PER_SEGMENT", 30)
+    monkeypatch.setenv("SAFT_CACHE", str(frozen_folder() / "another"))
+    parts = FrozenLayers(encoder).states(tokens)
+    parts.fill()
+    assert len(list(frozen_folder().glob("*/*.index.npy"))) == -(-distinct(tokens) // 30)
+    for text in range(len(tokens)):
+        np.testing.assert_allclose(parts.of(text), whole.of(text), atol=2e-3)
+
+
+@pytest.mark.parametrize("trained", [0, 2])
+def test_a_sentence_vector_is_the_mean_of_the_states_of_a_text(tiny_encoder, tokens, trained, monkeypatch):
+    encoder = TextEncoder.load(tiny_encoder, trained=trained)
+    found = FrozenLayers(encoder).vectors(tokens)
+    assert found.shape == (len(tokens), encoder.width)
+    assert found.dtype == np.float32
+    for text in range(0, len(tokens), 9):
+        expected = literal_states(encoder, tokens, text).mean(axis=0, dtype=np.float32)
+        np.testing.assert_allclose(found[text], expected, atol=2e-3)
+    assert not frozen_folder().exists()  # so few texts are remembered in memory
+    monkeypatch.setattr(frozen_layers, "REMEMBERED", 9)
+    np.testing.assert_allclose(FrozenLayers(encoder).vectors(tokens), found, atol=2e-3)
+    kinds = [path.parent.name.rpartition("-")[2] for path in frozen_folder().glob("*/*.index.npy")]
+    assert kinds == ["means" if trained == 0 else "states"]  # states take far more room
+    assert FrozenLayers(encoder).vectors(tokens.take(np.empty(0, np.int64))).shape == (0, encoder.width)
+
+
+def test_a_few_texts_are_remembered_in_memory_and_not_written(encoder, tokens, embedded, monkeypatch):
+    layers, few = FrozenLayers(encoder), tokens.take(np.arange(5))
+    first = layers.vectors(few)
+    np.testing.assert_array_equal(layers.vectors(few), first)
+    for text in range(5):
+        layers.states(few).of(text)
+    assert sum(embedded) == distinct(few)
+    assert not list(frozen_folder().glob("*/*.npy"))
+    monkeypatch.setattr(frozen_layers, "REMEMBERED", 3)
+    np.testing.assert_allclose(layers.vectors(few), first, atol=1e-3)  # more texts than are remembered
+    assert list(frozen_folder().glob("*/*.npy"))
+
+
+def test_states_are_found_after_others_were_written(encoder, tokens):
+    """Of two networks that are read at the same time, the second one's texts come between the first one's."""
+    layers = FrozenLayers(encoder)
+    first, second = (layers.states(tokens.take(some)) for some in (np.arange(50), np.arange(50, 200)))
+    first.fill()
+    expected = [first.of(text).copy() for text in range(50)]
+    second.fill()
+    for text in range(50):
+        np.testing.assert_array_equal(first.of(text), expected[text])
+
+
+def test_a_store_belongs_to_the_weights_and_layers_that_its_states_depend_on(tiny_encoder):
+    def fingerprint(trained: int = 2, change=lambda encoder: None) -> str:
+        encoder = TextEncoder.load(tiny_encoder, trained=trained)
+        with torch.no_grad():
+            change(encoder.model)
+        return FrozenLayers(encoder)._fingerprint()
+
+    same = fingerprint()
+    assert fingerprint() == same
+    assert fingerprint(change=lambda model: model.encoder.layer[1].output.dense.weight.add_(1)) == same  # trained
+    assert fingerprint(change=lambda model: model.pooler.dense.weight.add_(1)) == same  # random in some encoders
+    assert fingerprint(change=lambda model: model.encoder.layer[0].output.dense.weight.add_(1)) != same
+    assert fingerprint(change=lambda model: model.embeddings.word_embeddings.weight.add_(1)) != same
+    assert fingerprint(trained=1) != same
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"cache_neighbours": False}, {"fusion": "none", "labels": False}, {"trained_layers": 0}]
+)
+def test_where_there_is_no_room_a_warning_says_so_and_results_are_the_same(
+    network, tiny_settings, embedded, monkeypatch, changes
+):
+    settings = tiny_settings | changes
     fast = SaftClassifier(**settings).fit(network)
     assert sum(embedded) <= len(network)
-    monkeypatch.setattr(FrozenLayerCache, "create", classmethod(lambda *_given: None))
-    slow = SaftClassifier(**settings).fit(network)
-    assert sum(embedded) > 2 * len(network)
-    for name, weight in slow.model_.state_dict().items():
-        torch.testing.assert_close(fast.model_.state_dict()[name], weight, atol=1e-5, rtol=0, msg=name)
-    np.testing.assert_allclose(fast.predict_proba(network), slow.predict_proba(network), atol=1e-5)
+    monkeypatch.setenv("SAFT_CACHE_GB", "0.00001")
+    monkeypatch.setenv("SAFT_CACHE", str(frozen_folder() / "another"))
+    monkeypatch.setattr(frozen_layers, "REMEMBERED", 3)
+    with pytest.warns(saft.InputWarning, match=r"no room in .* SAFT_CACHE_GB a higher limit"):
+        slow = SaftClassifier(**settings).fit(network)
+    assert not list(frozen_folder().glob("*/*.npy"))
+    assert sum(embedded) > len(network)
+    new = [{"user": "somebody new", "item": "something new", "text": "it broke"}]
+    for rows in (network, new):
+        np.testing.assert_allclose(fast.predict_proba(rows), slow.predict_proba(rows), atol=5e-3)
+
+
+def test_a_second_training_encodes_no_text_again(network, tiny_settings, embedded):
+    SaftClassifier(**tiny_settings).fit(network)
+    before = sum(embedded)
+    SaftClassifier(**tiny_settings | {"seed": 5, "fusion": "none", "sentences": False}).fit(network)
+    assert before == sum(embedded) > 0
 
 
 def test_training_changes_the_layers_above_and_nothing_below(network, tiny_settings, tiny_encoder):
-    trained = SaftClassifier(**tiny_settings, frozen_layers=1).fit(network).model_.encoder.state_dict()
+    trained = SaftClassifier(**tiny_settings, trained_layers=2).fit(network).model_.encoder.state_dict()
     before = TextEncoder.load(tiny_encoder).state_dict()
     moved = {name for name, weight in before.items() if not torch.equal(weight, trained[name])}
     assert any("layer.1." in name for name in moved)
@@ -83,33 +189,15 @@ def test_training_changes_the_layers_above_and_nothing_below(network, tiny_setti
     assert not any("layer.0." in name or "embeddings" in name for name in moved)
 
 
-def test_a_saved_model_predicts_the_same_for_known_and_new_rows(network, tiny_settings, tmp_path):
-    model = SaftClassifier(**tiny_settings, frozen_layers=1).fit(network)
-    model.save(tmp_path / "model")
-    loaded = saft.load(tmp_path / "model")
-    new = [{"user": "somebody new", "item": "something new", "text": "it broke"}]
-    for rows in (network, new):
-        np.testing.assert_allclose(loaded.predict_proba(rows), model.predict_proba(rows), atol=1e-5)
+def test_a_text_without_tokens_has_a_vector_of_zeros(encoder, tokens):
+    empty = tokens.with_text(np.array([1]), tokens.flat[:0])
+    found = FrozenLayers(encoder).vectors(empty)
+    assert not found[1].any()
+    assert found[0].any()
 
 
-def test_where_there_is_no_room_nothing_is_cached_and_a_warning_says_so(encoder, tokens, monkeypatch):
-    free = shutil.disk_usage("/")._replace(free=1000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: free)
-    with pytest.warns(
-        saft.errors.InputWarning, match=r"takes 0\.0 GB, and .* \(more than half of what is free there\)"
-    ):
-        assert FrozenLayerCache.create(encoder, tokens) is None
-
-
-def test_no_file_is_left_in_the_cache_folder(encoder, tokens, cache):
-    FrozenLayerCache(encoder, tokens).padded(np.arange(10))
-    assert list(cache.iterdir()) == []
-
-
-def test_impossible_numbers_of_frozen_layers_are_refused(network, tiny_settings):
-    with pytest.raises(saft.InputError, match="frozen_layers needs train_words=False"):
-        Settings.of({"frozen_layers": 1, "train_words": True})
-    with pytest.raises(saft.InputError, match="frozen_layers=3 leaves nothing to train of the encoder's 3 layers"):
-        SaftClassifier(**tiny_settings, frozen_layers=3).fit(network)
-    with pytest.raises(saft.InputError, match="at least 2 layers of the encoder that are not frozen"):
-        SaftClassifier(**tiny_settings, frozen_layers=2).fit(network)
+def test_impossible_numbers_of_trained_layers_are_refused(network, tiny_settings):
+    with pytest.raises(saft.InputError, match="train_words=True needs trained_layers to be all layers"):
+        SaftClassifier(**tiny_settings, train_words=True).fit(network)
+    with pytest.raises(saft.InputError, match="at least 2 layers of the encoder"):
+        SaftClassifier(**tiny_settings, layers=1).fit(network)

@@ -1,6 +1,6 @@
 """What batches contain: no seed row's own label, no hidden label, every seed row once."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,8 +9,7 @@ import torch
 import saft
 from saft.classifier.assembly import Assembly
 from saft.data.network import HIDDEN
-from saft.features.featurizer import Featurizer
-from saft.features.tokens import load_tokenizer
+from saft.features.folds import FOLDS, NO_FOLD
 from saft.learning.loader import BatchLoader, NeighbourCache
 from saft.settings import Settings
 
@@ -28,9 +27,8 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def features(network, tiny_settings):
-    settings = Settings.of(tiny_settings)
-    return Featurizer(settings, load_tokenizer(settings.encoder)).fit(network).transform(network)
+def features(network, rows, tiny_settings):
+    return Assembly.fresh(Settings.of(tiny_settings), network.showing(rows)).features
 
 
 def loader_with(network, features, rows, values=None, cache=True, **changes) -> BatchLoader:
@@ -101,26 +99,61 @@ def test_no_pass_contains_a_hidden_label(network, features, rows):
         assert (view.labels[hidden] == HIDDEN).all()
 
 
-def test_side_features_for_the_head_are_those_of_training(network, features, rows):
+def test_side_features_of_a_row_are_the_same_in_every_batch(network, features, rows):
     loader = loader_with(network, features, rows)
-    chosen, side_features = loader.masked_side_features(N)
-    assert sorted(chosen) == sorted(rows)
-    parts = np.array_split(chosen, 5)  # a fifth of the labels is masked at a time
-    for seed_rows, expected in zip(parts, np.array_split(side_features, 5), strict=True):
-        view = next(loader_with(network, features, np.setdiff1d(rows, seed_rows)).prediction_passes(seed_rows))
-        batch = loader.batch(seed_rows, view)
-        np.testing.assert_array_equal(batch.side_features[batch.seed_rows].numpy(), expected)
+    expected = loader.evidence.features()
+    assert expected.shape == (N, loader.n_side_features)
+    for view in [*loader.training_passes(rows, 0), *loader.training_passes(rows, 1), *loader.prediction_passes(rows)]:
+        batch = loader.batch(view.batches[0], view)
+        seeds = batch.seed_rows.numpy()
+        np.testing.assert_array_equal(batch.side_features[seeds].numpy(), expected[batch.rows[seeds]])
 
 
-@pytest.mark.parametrize("changes", [{}, {"labels": False}])
-def test_few_rows_for_the_head_are_chosen_from_all_over_the_network(network, features, rows, changes):
-    chosen, side_features = loader_with(network, features, rows, **changes).masked_side_features(40)
-    assert len(set(chosen)) == len(chosen) == len(side_features) == 40
-    assert set(chosen) <= set(rows)
-    assert chosen.min() < N // 4 < 3 * N // 4 < chosen.max()
+def test_neighbours_that_are_encoded_have_no_side_features(network, features, rows):
+    """What is known of a neighbour may rest on the label of a seed row."""
+    loader = loader_with(network, features, rows, cache=False)
+    view = next(loader.training_passes(rows, 0))
+    batch = loader.batch(view.batches[0], view)
+    neighbours = np.setdiff1d(np.arange(len(batch.rows)), batch.seed_rows.numpy())
+    assert len(neighbours)
+    assert not batch.side_features[neighbours].any()
 
 
-@pytest.mark.parametrize("changes", [{}, {"labels": False}, {"label_mask_share": 1.0}, {"full_batch": True}])
+def test_side_features_can_come_from_other_evidence(network, features, rows):
+    loader = loader_with(network, features, rows)
+    silent = BatchLoader(
+        features, loader.labels, 3, loader.settings, loader.cache, evidence=loader.evidence.without_words()
+    )
+    words = loader.evidence.groups()["words"]
+    assert not silent.side_features[:, words].any()
+    assert silent.n_side_features == loader.n_side_features
+
+
+def test_a_pass_of_training_is_a_fold_and_hides_the_labels_of_it(network, features, rows):
+    loader = loader_with(network, features, rows)
+    passes = list(loader.training_passes(rows, 0))
+    assert len(passes) == FOLDS
+    for view in passes:
+        seed_rows = np.concatenate(view.batches)
+        (fold,) = set(features.folds[seed_rows])
+        assert set(seed_rows) == set(rows[features.folds[rows] == fold])
+        assert (view.labels[seed_rows] == HIDDEN).all()
+        others = np.setdiff1d(rows, seed_rows)
+        np.testing.assert_array_equal(view.labels[others], network.labels[others])
+
+
+def test_labelled_rows_that_came_after_the_readers_are_predicted_one_by_one(network, features, rows):
+    """Their evidence hides nothing but their own labels, so a pass must not hide more."""
+    folds = features.folds.copy()
+    folds[rows[:3]] = NO_FOLD
+    loader = loader_with(network, replace(features, folds=folds), rows)
+    sizes = [len(np.concatenate(view.batches)) for view in loader.prediction_passes(rows[:3])]
+    assert sizes == [1, 1, 1]
+    unlabelled = np.setdiff1d(np.arange(N), rows)
+    assert len(list(loader.prediction_passes(unlabelled))) == 1
+
+
+@pytest.mark.parametrize("changes", [{}, {"labels": False}, {"full_batch": True}])
 def test_every_row_is_a_seed_row_once_in_an_epoch_and_in_a_prediction(network, features, rows, changes):
     loader = loader_with(network, features, rows, cache=not changes.get("full_batch"), **changes)
     for passes, expected in (

@@ -129,7 +129,7 @@ def test_the_learning_rate_rises_then_falls_to_zero():
 
 
 def test_new_parts_learn_faster_than_pretrained_ones_and_norms_do_not_decay(network, tiny_settings):
-    classifier = SaftClassifier(**tiny_settings | {"epochs": 0}).fit(network)
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 0, "trained_layers": 3}).fit(network)
     groups = parameter_groups(classifier.model_, Settings(learning_rate=1.0, head_learning_rate=2.0, weight_decay=3.0))
     named = {id(p): name for name, p in classifier.model_.named_parameters()}
     for group in groups:

@@ -52,15 +52,18 @@ def toy_settings(tiny_encoder) -> dict:
 
 @pytest.fixture(scope="session")
 def made(toy, toy_settings):
-    """(method, settings of its own) → (untrained model in evaluation mode, batch of some of the rows 3 to 9)."""
+    """(method, settings of its own) → (untrained model in evaluation mode, batch of some of the rows 3 to 9).
+
+    All layers are trained unless the settings say something else, so that batches hold token ids.
+    """
 
     def make(name: str, own: dict | None = None) -> tuple[InteractionModel, Batch]:
-        method = find(name).make(toy_settings, own)
+        method = find(name).make(toy_settings, {"trained_layers": 3} | (own or {}))
         assembly = Assembly.fresh(method.settings, toy.showing(np.arange(100)), method.build)
         model = assembly.model.train(False)
         torch.manual_seed(1)
         for parameter in model.parameters():  # those that start at zero take part too
-            if not parameter.any():
+            if parameter.requires_grad and not parameter.any():
                 torch.nn.init.normal_(parameter, std=0.1)
         loader = assembly.loader()
         fill_cache(model, loader, np.arange(len(toy)))

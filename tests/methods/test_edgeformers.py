@@ -8,15 +8,21 @@ from saft.methods import find
 from tests.methods.conftest import texts_of
 
 
-def test_fresh_node_tokens_are_added_to_the_text_in_every_layer_but_the_first(made):
-    model, batch = made("edgeformers")
+def read_alone(encoder, text: torch.Tensor) -> torch.Tensor:
+    """States of a text after the encoder's first layer. Where that layer is frozen, a batch has them already."""
+    return text if encoder.frozen else encoder.model.encoder.layer[0](encoder.model.embeddings(input_ids=text), None)
+
+
+@pytest.mark.parametrize("trained_layers", [3, 2])
+def test_fresh_node_tokens_are_added_to_the_text_in_every_layer_but_the_first(made, trained_layers):
+    model, batch = made("edgeformers", {"trained_layers": trained_layers})
     logits, texts = model(batch).logits, texts_of(batch)
-    first, *others = model.encoder.model.encoder.layer
+    _, *others = model.encoder.model.encoder.layer
     for place, e in enumerate(batch.seed_rows.tolist()):
         z_u = model.nodes.users.vectors.weight[batch.user_nodes.slots[batch.users[e]]]
         z_i = model.nodes.items.vectors.weight[batch.item_nodes.slots[batch.items[e]]]
         added = torch.stack([model.nodes.linear(z_u), model.nodes.linear(z_i)])[None]
-        states = first(model.encoder.model.embeddings(input_ids=texts[e]), None)
+        states = read_alone(model.encoder, texts[e])
         for layer in others:
             states = layer(torch.cat([states, added], dim=1), None)[:, :-2]
         torch.testing.assert_close(logits[place], model.head(states[0].mean(dim=0)), atol=1e-5, rtol=1e-4)

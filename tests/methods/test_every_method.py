@@ -11,9 +11,10 @@ from saft.methods import find, names
 from saft.metrics import macro_f1
 
 NAMES = [
-    "attre2vec", "bert", "bert_graphsage", "bert_labels", "bert_nodes", "causal_lm_gcn", "deberta_gcn", "eagle",
-    "edgeformers", "giant", "glem_gnn", "glem_lm", "graphformers", "saft", "saft_gau", "saft_lga", "sbert_gcn",
-    "ter_aer_hkpr", "ter_aer_ppr", "tfidf", "tfidf_nodes",
+    "attre2vec", "bert", "bert_graphsage", "bert_labels", "bert_ngrams_labels", "bert_nodes", "boosted",
+    "causal_lm_gcn", "correct_smooth", "deberta_gcn", "eagle", "edgeformers", "giant", "glem_gnn", "glem_lm",
+    "graphformers", "ngrams_labels", "saft", "saft_balanced", "saft_fast", "saft_gau", "saft_lga", "sbert_gcn",
+    "sentence_labels", "simteg", "ter_aer_hkpr", "ter_aer_ppr", "tfidf", "tfidf_nodes",
 ]  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def parts(toy):
     return saft.split(toy, seed=0)
 
 
-def test_the_seventeen_rivals_our_own_and_saft_are_all_there():
+def test_the_rivals_of_the_paper_those_of_a_sceptic_and_saft_are_all_there():
     assert names() == NAMES
 
 

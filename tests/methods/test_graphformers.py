@@ -5,6 +5,7 @@ import torch
 
 from tests.methods.conftest import texts_of
 from tests.methods.test_bert_graphsage import in_order, neighbours
+from tests.methods.test_edgeformers import read_alone
 
 
 def attended(model, centre: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
@@ -21,24 +22,24 @@ def attended(model, centre: torch.Tensor, others: list[torch.Tensor]) -> torch.T
 
 def alone(model, text: torch.Tensor) -> torch.Tensor:
     """(layers − 1, width) the mean of a text before each layer but the first, without neighbours."""
-    first, *layers = model.encoder.model.encoder.layer
-    states, means = first(model.encoder.model.embeddings(input_ids=text), None), []
+    _, *layers = model.encoder.model.encoder.layer
+    states, means = read_alone(model.encoder, text), []
     for layer in layers:
         means.append(states[0].mean(dim=0))
         states = layer(states, None)
     return torch.stack(means)
 
 
-@pytest.mark.parametrize("cache_neighbours", [True, False])
-def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, cache_neighbours):
-    model, batch = made("graphformers", {"cache_neighbours": cache_neighbours})
+@pytest.mark.parametrize(("trained_layers", "cache_neighbours"), [(3, True), (3, False), (2, True)])
+def test_logits_are_the_formula_written_out_neighbour_by_neighbour(made, trained_layers, cache_neighbours):
+    model, batch = made("graphformers", {"trained_layers": trained_layers, "cache_neighbours": cache_neighbours})
     logits, texts = model(batch).logits, texts_of(batch)
-    first, *layers = model.encoder.model.encoder.layer
+    _, *layers = model.encoder.model.encoder.layer
     around = [alone(model, text) for text in texts]
     if cache_neighbours:
         around += list(batch.cached)
     for place, e in enumerate(batch.seed_rows.tolist()):
-        states = first(model.encoder.model.embeddings(input_ids=texts[e]), None)
+        states = read_alone(model.encoder, texts[e])
         for number, layer in enumerate(layers):
             others = [around[other][number] for other in neighbours(batch, place)]
             station = attended(model, states[0].mean(dim=0), others)

@@ -17,6 +17,8 @@ def test_every_operator_is_its_matrix_written_out(toy):
     torch.testing.assert_close(graph.neighbour_means(x), adjacency @ x / degrees.clamp(min=1)[:, None])
     root = torch.diag((degrees + 1) ** -0.5)
     torch.testing.assert_close(graph.convolve(x), root @ (adjacency + torch.eye(n)) @ root @ x)
+    root = torch.diag(degrees.clamp(min=1) ** -0.5)
+    torch.testing.assert_close(graph.diffuse(x), root @ adjacency @ root @ x)
     torch.testing.assert_close(graph.walk(x, 0.3), walk_matrix(toy, 0.3) @ x)
 
 

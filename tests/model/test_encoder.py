@@ -141,10 +141,10 @@ def test_frozen_layers_belong_to_the_embeddings_without_dropout_or_gradients(enc
     there = mask.bool()
     with torch.no_grad():
         expected = encoder(input_ids=tokens, attention_mask=mask, output_hidden_states=True)
-        model = TextEncoder(encoder, frozen=1)
+        model = TextEncoder(encoder, trained=2)
         whole = model(tokens, mask)
     torch.testing.assert_close(whole[there], expected.last_hidden_state[there], atol=1e-5, rtol=0)
-    assert model.n_layers == 2
+    assert (model.n_layers, model.frozen) == (2, 1)
     model.train()
     states = model.embed(tokens, mask)
     torch.testing.assert_close(states[there], expected.hidden_states[1][there], atol=1e-5, rtol=0)
@@ -154,6 +154,25 @@ def test_frozen_layers_belong_to_the_embeddings_without_dropout_or_gradients(enc
     trained = {name for name, weight in model.named_parameters() if weight.grad is not None}
     assert trained
     assert all(".layers.0." not in name and ".layer.0." not in name and "embeddings" not in name for name in trained)
+
+
+def test_without_a_trained_layer_the_embedding_is_the_output_of_the_whole_encoder(encoder, text):
+    tokens, mask = pads(encoder, *text), text[1]
+    with torch.no_grad():
+        expected = encoder(input_ids=tokens, attention_mask=mask).last_hidden_state
+        model = TextEncoder(encoder, trained=0)
+        found = model.train().embed(tokens, mask)
+    assert (model.n_layers, model.frozen) == (0, 3)
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
+    assert not any(weight.requires_grad for weight in model.parameters())
+    assert len(model.frozen_parameters()) == len(list(model.parameters()))
+
+
+def test_more_trained_layers_than_there_are_train_all(encoder):
+    model = TextEncoder(encoder, trained=9)
+    assert (model.n_layers, model.frozen) == (3, 0)
+    assert all(weight.requires_grad for weight in model.parameters())
+    assert not model.frozen_parameters()
 
 
 @pytest.mark.parametrize("layers", [2, 3, 6])

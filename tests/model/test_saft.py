@@ -14,6 +14,7 @@ import saft
 from saft.data.network import HIDDEN
 from saft.features.featurizer import Featurizer
 from saft.features.tokens import load_tokenizer
+from saft.learning.frozen_layers import FrozenLayers
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.model.base import Sizes, masked_mean
@@ -33,19 +34,19 @@ def network():
 def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     """An untrained model in evaluation mode, with a batch of 7 seed rows."""
     torch.manual_seed(1)
-    featurizer = Featurizer(settings, load_tokenizer(settings.encoder)).fit(network)
-    features = featurizer.transform(network)
-    encoder = TextEncoder.load(settings.encoder, settings.layers or None)
-    columns = (known.shape[1] for known in (features.user_vectors, features.item_vectors, features.ngram_log_odds))
-    sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns)
-    model = SaftModel(encoder, settings, sizes).eval()
+    encoder = TextEncoder.load(settings.encoder, settings.layers or None, settings.trained_layers)
+    layers = FrozenLayers(encoder) if encoder.frozen else None
+    featurizer = Featurizer(settings, load_tokenizer(settings.encoder), layers.vectors if layers else None)
+    features = featurizer.fit_transform(network)
+    frozen = layers.states(features.tokens) if layers else None
+    loader = BatchLoader(features, network.labels, network.n_classes, settings, frozen=frozen)
+    columns = features.user_vectors.shape[1], features.item_vectors.shape[1], loader.n_side_features
+    model = SaftModel(encoder, settings, Sizes(network.n_classes, network.n_users, network.n_items, *columns)).eval()
     for parameter in model.parameters():  # those that start at zero take part too
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.1)
-    cache = None
     if settings.cache_neighbours and model.fused:
-        cache = NeighbourCache(torch.randn(N, encoder.n_layers - 1, 2, encoder.width).half())
-    loader = BatchLoader(features, network.labels, network.n_classes, settings, cache)
+        loader.cache = NeighbourCache(torch.randn(N, *model.message_shape).half())
     view = next(loader.prediction_passes(np.arange(7)))
     return model, loader.batch(view.batches[0], view)
 
@@ -54,17 +55,11 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     """Logits of the seed rows, formula by formula, with dense P and no padding."""
     s = model.settings
     texts = [tokens[row : row + 1, : mask[row].sum()] for tokens, mask in batch.texts for row in range(len(tokens))]
-    states = [model.encoder.embed(tokens, torch.ones_like(tokens)) for tokens in texts]
+    states = [model.encoder.embed(tokens, torch.ones(tokens.shape[:2], dtype=torch.long)) for tokens in texts]
     proxies = [t.mean(dim=1) for t in states]
     user_tokens = model.node_tokens["user"](batch.user_nodes)[batch.users]
     item_tokens = model.node_tokens["item"](batch.item_nodes)[batch.items]
-    added = []
-    for e in range(len(texts)):
-        tokens = [user_tokens[e], item_tokens[e]]
-        tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
-        if batch.side_features is not None:
-            tokens.append(model.side_token(batch.side_features[e]))
-        added.append(torch.stack(tokens)[None])
+    added = [literal_added(model, batch, e, user_tokens[e], item_tokens[e]) for e in range(len(texts))]
     n_side = int(batch.side_features is not None)
     attention_levels = [ADDED] * (added[0].shape[1] - n_side) + [PROXY] * n_side
 
@@ -83,10 +78,12 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
         for e, states_after in enumerate(after):
             proxies[e], states[e] = states_after[:, 0], states_after[:, 1 : 1 + states[e].shape[1]]
 
-    keep([run(0, e, added[e][:, :0]) for e in range(len(texts))])
-    for number, layer in enumerate(model.layers, start=1):
+    first = 0 if model.encoder.frozen else 1
+    if first:  # nothing has read the text yet
+        keep([run(0, e, added[e][:, :0]) for e in range(len(texts))])
+    for number, layer in enumerate(model.layers):
         before = [torch.cat([p[:, None], t], dim=1).mean(dim=1) for p, t in zip(proxies, states, strict=True)]
-        after = [run(number, e, added[e]) for e in range(len(texts))]
+        after = [run(first + number, e, added[e]) for e in range(len(texts))]
         keep(after)
         outgoing = [torch.cat([h[:, side - added[0].shape[1]] for h in after]) for side in (0, 1)]
         if s.text_messages:
@@ -104,15 +101,24 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     )
 
 
+def literal_added(model, batch, e, user_token, item_token) -> torch.Tensor:
+    """(1, added, width) the tokens beside the text of interaction e."""
+    tokens = [user_token, item_token]
+    tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
+    if batch.side_features is not None:
+        tokens.append(model.side_token(batch.side_features[e]))
+    return torch.stack(tokens)[None]
+
+
 def literal_messages(model, number, batch, outgoing, node_tokens) -> dict[str, torch.Tensor]:
     """side → û of every interaction, with the dense P."""
-    s, layer, received = model.settings, model.layers[number - 1], {}
+    s, layer, received = model.settings, model.layers[number], {}
     for place, (side, nodes) in enumerate((("user", batch.users), ("item", batch.items))):
         if side not in layer.messages:
             continue
         start = outgoing[place]
         if batch.cached is not None:
-            start = torch.cat([start, batch.cached[:, number - 1, place]])
+            start = torch.cat([start, batch.cached[:, number, place]])
         start = start + s.lam * node_tokens[place]
         if s.labels:
             start = start + model.label_states.weight[batch.labels]
@@ -149,6 +155,9 @@ def literal_logits(model, batch, e, proxy, states, before) -> torch.Tensor:
 
 VARIANTS = {
     "product": {},
+    "all layers trained": {"trained_layers": 3},
+    "one layer trained": {"trained_layers": 1},
+    "as printed, all layers trained": AS_PRINTED | {"trained_layers": 3},
     "as printed, lga": AS_PRINTED,
     "as printed, gau": AS_PRINTED | {"messages": "gau"},
     "gated readout, gau, trained nodes": {"readout": "gated", "messages": "gau", "nodes": "trained"},
@@ -157,7 +166,8 @@ VARIANTS = {
     "words in messages under paper fusion": AS_PRINTED | {"text_messages": True},
     "n-grams without labels": {"labels": False},
     "labels without n-grams": {"ngrams": False},
-    "neither": {"labels": False, "ngrams": False},
+    "labels alone": {"ngrams": False, "sentences": False, "alike_texts": False, "neighbour_words": False},
+    "no side features": {"labels": False, "ngrams": False, "sentences": False},
     "labels under paper fusion": AS_PRINTED | {"labels": True},
     "without user-wise messages": AS_PRINTED | {"user_messages": False},
     "without item-wise messages": {"item_messages": False},

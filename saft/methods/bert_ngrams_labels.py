@@ -1,0 +1,25 @@
+"""BERT+N-grams+LABELS: SAFT without its graph. A rival of our own.
+
+    logits = W [mean of the last layer's tokens; S; P; h_u; h_i] + b
+
+The encoder is trained end to end, as many layers of it as for SAFT. S and P are the class log-odds of the text by its
+frozen sentence vector (from the layers below the trained ones) and by its n-grams, h_u and h_i histograms of the known
+labels of user and item, as in ``sentence_labels.py``; the head starts from the best prediction that these give alone.
+There are no messages, no structure, no vectors of users and items, no texts of neighbours. So the distance to SAFT is
+what the graph brings beyond counts of labels.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from saft.methods._card import Method
+from saft.methods._fine_tuned import NO_GRAPH_BUT_LABELS, FineTuned
+from saft.model.saft import SaftModel
+
+METHOD = Method(
+    title="BERT+N-grams+LABELS",
+    paper="ours",
+    build=partial(FineTuned, build=SaftModel),
+    settings=NO_GRAPH_BUT_LABELS | {"ngrams": True, "sentences": True},
+)

@@ -1,0 +1,117 @@
+"""Counts and sums as numbers for a linear model, against the formulas written out."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from saft.features.evidence import ALIKE_PRIOR_WEIGHT, PRIOR_WEIGHT, Evidence
+
+ROWS, CLASSES, READERS = 7, 3, 2
+SIDES = ("user", "item")
+
+
+def made(rows: int = ROWS, **changes) -> Evidence:
+    rng = np.random.default_rng(0)
+
+    def by_side(draw):
+        return {side: draw() for side in SIDES}
+
+    parts = {
+        "log_odds": rng.normal(size=(rows, READERS * CLASSES)),
+        "totals": rng.integers(0, 50, (rows, CLASSES)).astype(float),
+        "labels": by_side(lambda: rng.integers(0, 4, (rows, CLASSES)).astype(float)),
+        "alike": by_side(lambda: rng.uniform(0, 2, (rows, CLASSES))),
+        "likeness": by_side(lambda: rng.uniform(-1, 1, (rows, 2))),
+        "words": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, 6))])),
+    }
+    return Evidence(**parts | changes)
+
+
+def by_hand(evidence: Evidence, row: int) -> list[float]:
+    total = sum(evidence.totals[row]) + CLASSES
+    overall = [(count + 1) / total for count in evidence.totals[row]]
+    found = list(evidence.log_odds[row])
+    for by_side, prior in ((evidence.labels, PRIOR_WEIGHT), (evidence.alike, ALIKE_PRIOR_WEIGHT)):
+        for counts in by_side.values():
+            number = sum(counts[row])
+            for count, share in zip(counts[row], overall, strict=True):
+                found.append(np.log((count + prior * share) / (number + prior) / share))
+            found.append(np.log(1 + number * PRIOR_WEIGHT / prior))
+    for both in evidence.likeness.values():
+        found += list(both[row])
+    for sums in evidence.words.values():
+        number = sums[row][0]
+        found += [np.log(1 + number), *(said / (number + 1) for said in sums[row][1:])]
+    return found
+
+
+def test_features_are_the_formulas_written_out():
+    evidence = made()
+    expected = [by_hand(evidence, row) for row in range(ROWS)]
+    np.testing.assert_allclose(evidence.features(), expected, atol=1e-5)
+    assert evidence.features().dtype == np.float32
+
+
+def test_groups_name_the_columns_of_the_features_in_their_order():
+    evidence = made()
+    assert evidence.groups() == {
+        "words": slice(0, 6),
+        "labels": slice(6, 14),
+        "alike": slice(14, 22),
+        "likeness": slice(22, 26),
+        "neighbours": slice(26, 40),
+    }
+    assert evidence.features().shape[1] == 40
+    np.testing.assert_array_equal(evidence.features()[:, :6], evidence.log_odds.astype(np.float32))
+    few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={})
+    assert few.groups() == {"labels": slice(0, 8)}
+    assert made(0).features().shape == (0, 40)
+
+
+def test_where_nothing_is_known_all_features_are_zero():
+    known = made()
+    unknown = known.without_words().without_labels().without_neighbours_texts()
+    np.testing.assert_allclose(unknown.features(), 0, atol=1e-12)
+    assert (known.features() != 0).any(axis=0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "blank"),
+    [
+        (lambda evidence: evidence.without_labels(), {"labels", "alike"}),
+        (lambda evidence: evidence.without_words(), {"words"}),
+        (lambda evidence: evidence.without_neighbours_texts(), {"alike", "likeness", "neighbours"}),
+        (lambda evidence: evidence.without_text(), {"words", "alike", "likeness"}),
+    ],
+)
+def test_removing_one_kind_of_evidence_leaves_the_others_as_they_were(change, blank):
+    evidence = made()
+    before, after = evidence.features(), change(evidence).features()
+    for name, columns in evidence.groups().items():
+        expected = np.zeros_like(before[:, columns]) if name in blank else before[:, columns]
+        np.testing.assert_allclose(after[:, columns], expected, atol=1e-12)
+    np.testing.assert_array_equal(evidence.features(), before)  # the original is not changed
+
+
+def test_labels_of_one_side_and_words_of_one_reader_can_be_removed_alone():
+    evidence = made()
+    without = evidence.without_labels(["user"])
+    assert not without.labels["user"].any()
+    assert not without.alike["user"].any()
+    np.testing.assert_array_equal(without.labels["item"], evidence.labels["item"])
+    np.testing.assert_array_equal(without.alike["item"], evidence.alike["item"])
+    silent = evidence.without_words(slice(CLASSES))
+    assert not silent.log_odds[:, :CLASSES].any()
+    np.testing.assert_array_equal(silent.log_odds[:, CLASSES:], evidence.log_odds[:, CLASSES:])
+
+
+def test_rows_taken_one_by_one_and_stacked_are_the_whole():
+    evidence = made()
+    assert len(evidence) == ROWS
+    again = Evidence.stacked([evidence.take(np.array([row])) for row in range(ROWS)])
+    for entry in fields(Evidence):
+        first, second = getattr(evidence, entry.name), getattr(again, entry.name)
+        for side in first if isinstance(first, dict) else [slice(None)]:
+            np.testing.assert_array_equal(first[side], second[side])
+    np.testing.assert_array_equal(evidence.take(np.array([4, 2])).features(), evidence.features()[[4, 2]])
