@@ -26,7 +26,7 @@ from saft.writing import replacing
 if TYPE_CHECKING:
     from saft.learning.callbacks import Callback
 
-OURS = ("saft", "saft_lga", "saft_gau")
+OURS = ("saft", "saft_balanced", "saft_fast", "saft_lga", "saft_gau")
 
 
 @dataclass(frozen=True)

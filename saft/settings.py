@@ -38,7 +38,7 @@ class DataSettings(_Group):
     """What is read of a network."""
 
     encoder: str = _setting(
-        "minilm", "Texts are read by this encoder: bge-small, minilm, a folder, a name on the model hub, or none."
+        "bge-small", "It reads the texts: bge-small, e5-small, minilm, a folder, a name on the model hub, or none."
     )
     layers: int = _setting(0, "Only this many of the encoder's layers are used, counted from the first; 0 means all.")
     trained_layers: int = _setting(

@@ -12,8 +12,11 @@ from saft.model.readout import READOUTS
 from saft.settings import (
     AS_PRINTED,
     CENTRALITIES,
+    DEFAULT_PRESET,
     DISTANCES,
     HELP,
+    PRESET_HELP,
+    PRESETS,
     STRUCTURE_ONLY,
     TEXT_ONLY,
     DataSettings,
@@ -22,6 +25,8 @@ from saft.settings import (
     Settings,
     SettingsKeywords,
     TrainingSettings,
+    preset_of,
+    preset_settings,
 )  # fmt: skip
 
 
@@ -58,7 +63,30 @@ def test_the_choices_are_the_names_that_other_modules_define():
     assert set(choices["sampling"]) == set(WEIGHTS)
 
 
-def test_the_presets_are_valid_and_integers_are_taken_for_numbers():
+def test_presets_go_from_the_quickest_to_the_defaults_each_with_a_sentence_of_help():
+    assert list(PRESETS) == list(PRESET_HELP) == ["fast", "balanced", "best"]
+    assert Settings.of(PRESETS[DEFAULT_PRESET]) == Settings()
+    assert all(text.endswith(".") and "\n" not in text for text in PRESET_HELP.values())
+    assert [Settings.of(PRESETS[name]).preset for name in PRESETS] == list(PRESETS)
+    assert [Settings.of(PRESETS[name]).trains_encoder for name in PRESETS] == [False, False, True]
+    assert preset_of({}) == "best"
+
+
+def test_an_unknown_preset_is_refused_with_the_nearest_name():
+    with pytest.raises(saft.InputError, match=r"no preset 'bets'\. Did you mean 'best'\?"):
+        preset_settings("bets")
+    with pytest.raises(saft.InputError, match="no preset 3"):
+        preset_settings(3)
+
+
+def test_a_preset_takes_the_place_of_another_and_leaves_the_rest():
+    settings = Settings.of(PRESETS["fast"] | {"rounds": 3})
+    assert settings.with_preset("best") == Settings(rounds=3)
+    assert settings.with_preset("balanced", rounds=1) == Settings.of(PRESETS["balanced"] | {"rounds": 1})
+    assert Settings(encoder="other").with_preset("balanced").encoder == "other"
+
+
+def test_the_named_variants_are_valid_and_integers_are_taken_for_numbers():
     for preset in (AS_PRINTED, TEXT_ONLY, STRUCTURE_ONLY):
         assert Settings.of(preset).as_dict().items() >= preset.items()
     assert Settings(delta=2).delta == 2.0

@@ -17,6 +17,7 @@ from saft.features.tokens import enough_tokens, load_tokenizer
 from saft.learning.frozen_layers import FrozenLayers
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
+from saft.learning.start import Start
 from saft.model.base import InteractionModel, SideFeatureModel, Sizes
 from saft.model.encoder import TextEncoder
 from saft.model.regression import RegressionModel
@@ -113,14 +114,16 @@ class Assembly:
             cache = NeighbourCache.empty(len(network), *model.message_shape)
         return cls(settings, network, featurizer, features, model, cache, layers)
 
-    def start_logits(self, rows: np.ndarray) -> np.ndarray | None:
-        """Logits of unlabelled rows before training, if the head starts from side features; else they mean nothing.
+    def start(self, rows: np.ndarray) -> Start | None:
+        """What is predicted for unlabelled rows before training, if the head starts from side features.
 
         At the start all other weights of the head are zero, so that no text has to be encoded for this.
         """
-        if not isinstance(self.model, SideFeatureModel) or not self.model.n_side_features:
+        model = self.model
+        if not isinstance(model, SideFeatureModel) or not model.n_side_features:
             return None
-        return self.model.side_logits(torch.from_numpy(self.loader().side_features[rows])).numpy()
+        logits = model.side_logits(torch.from_numpy(self.loader().side_features[rows])).numpy()
+        return Start(logits, model.side_weights())
 
     def with_network(self, network: TextualInteractionNetwork) -> Assembly:
         """The same with other visible labels."""

@@ -167,13 +167,12 @@ def sentence(own: float, quicker: Mapping[str, float], trainings: int = 1) -> st
         quicker: preset → seconds with it; those that are not much quicker are not mentioned.
     """
     line = f"About {in_words(own)}" + (f" for {trainings} trainings" if trainings > 1 else "")
-    named = [f"{name} {in_words(other)}" for name, other in quicker.items() if other < 0.8 * own]
-    named = [words for words in named if not line.endswith(words.partition(" ")[2])]
+    worth_it = {name: in_words(other) for name, other in quicker.items() if other < 0.8 * own}
+    named = [f"{name} {words}" for name, words in worth_it.items() if words != in_words(own)]
     if not named:
         return f"{line}."
     first, *rest = named
-    name, _, words = first.partition(" ")
-    return f"{line}; " + ", ".join([f"--preset {name} would take about {words}", *rest]) + "."
+    return f"{line}; --preset {', '.join([first.replace(' ', ' would take about ', 1), *rest])}."
 
 
 def in_words(duration: float) -> str:

@@ -54,7 +54,7 @@ def fit(
         valid,
         network.labels[valid],
         settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
-        start_logits=assembly.start_logits(valid),
+        start=assembly.start(valid),
         checkpoint=checkpoint,
         checkpoint_seconds=checkpoint_seconds,
         callbacks=callbacks,

@@ -136,7 +136,8 @@ def encoder_name(origin: str) -> str:
 
     path = Path(origin)
     for name, packaged in PACKAGED.items():
-        if path.name == f"{name}-{packaged.sha256[:12]}" or (not packaged.apart and packaged.module in path.parts):
+        is_unpacked = path.name == f"{name}-{packaged.sha256[:12]}"
+        if is_unpacked or path.parts[-2:] == (packaged.module, Path(packaged.file).parent.name):
             return name
     if not path.is_absolute():
         return origin  # a name on the hub

@@ -239,10 +239,14 @@ def _fitted(
     checkpoint = out / CHECKPOINT
     if not resume:
         checkpoint.unlink(missing_ok=True)
-    with ProgressBar() as bar:
-        return SaftClassifier(**chosen).fit(
-            network.hiding(parts.test), train=parts.train, valid=parts.valid, checkpoint=checkpoint, callbacks=[bar]
-        )
+    try:
+        with ProgressBar() as bar:
+            return SaftClassifier(**chosen).fit(
+                network.hiding(parts.test), train=parts.train, valid=parts.valid, checkpoint=checkpoint, callbacks=[bar]
+            )
+    except KeyboardInterrupt:  # in an epoch it ends the training, not the command
+        say("[bold yellow]Note:[/] interrupted before there was a model; nothing was written.")
+        raise
 
 
 def _named(data: list[str]) -> str:

@@ -90,7 +90,7 @@ class ReadTexts:
     vectors: np.ndarray  # (texts, ·) of length 1
 
 
-# Tokens → (texts, width), the mean of the states that an encoder's frozen layers give them.
+# Tokens → (texts, depths, width), means of the states that an encoder's frozen layers give them.
 SentenceVectors = Callable[[Tokens], np.ndarray]
 
 

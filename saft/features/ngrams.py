@@ -104,6 +104,8 @@ def _log_odds_of_all(models: list[NgramModel], texts: pl.Series) -> np.ndarray:
 def count(texts: pl.Series) -> Any:
     """(texts, buckets) sparse: how often each n-gram occurs in each text, those of words before those of characters."""
     parts = [_count_some(texts[first : first + AT_ONCE]) for first in range(0, len(texts), AT_ONCE)]
+    if len(parts) == 1:
+        return parts[0]
     return sparse.vstack(parts, format="csr") if parts else sparse.csr_matrix((0, 2 << BITS), dtype=np.float32)
 
 

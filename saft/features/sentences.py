@@ -1,7 +1,7 @@
-"""SentenceModel: class log-odds of a text by a linear model of its vector, the mean of a frozen encoder's states.
+"""SentenceModel: class log-odds of a text by a linear model of its vectors, means of a frozen encoder's states.
 
 The counterpart of :mod:`saft.features.ngrams` for what an encoder understands: multinomial logistic regression on
-standardised vectors, its strength chosen by the likelihood of rows that it was not fitted to. Log-odds of a labelled
+standardised means at several depths of the encoder, its strength chosen by the likelihood of rows that it was not fitted to. Log-odds of a labelled
 interaction come from a regression without its fold, whose strength was chosen without its fold as well.
 """
 
@@ -18,7 +18,7 @@ from saft.features.folds import FOLDS, VIEWS
 from saft.features.ngrams import LARGEST, MOST_FITTED
 from saft.features.regression import log_loss, regress
 
-STRENGTHS = (1e-3, 3e-3, 1e-2, 3e-2)  # C: larger is less regularised
+STRENGTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # C: larger is less regularised
 STEPS = 100
 MANY = MOST_FITTED // 4  # with so many rows, one fold is enough to choose a strength by
 
@@ -27,8 +27,8 @@ MANY = MOST_FITTED // 4  # with so many rows, one fold is enough to choose a str
 class SentenceModel:
     """
     Args:
-        centre, spread: (width,) of the vectors of ``fit``.
-        weights, bias, log_priors: (width, classes), (classes,), (classes,) of the regression.
+        centre, spread: (depths · width,) of the vectors of ``fit``.
+        weights, bias, log_priors: (depths · width, classes), (classes,), (classes,) of the regression.
         fitted_log_odds: (views, texts, classes) of the texts given to ``fit``, see :mod:`~saft.features.folds`.
         fitted_directions: (texts, width) of the same, in half precision.
     """
@@ -48,15 +48,16 @@ class SentenceModel:
         """Fit to the rows with a label; of the others, only log-odds are computed.
 
         Args:
-            vectors: (texts, width).
+            vectors: (texts, depths, width).
             labels: (texts,) HIDDEN where there is none.
             folds: (texts,) of each.
         """
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(np.flatnonzero(labels != HIDDEN))[:MOST_FITTED]
-        centre, spread = vectors.mean(axis=0), np.maximum(vectors.std(axis=0), 1e-6)
-        regressions = _Regressions((vectors[chosen] - centre) / spread, labels[chosen], folds[chosen], n_classes)
-        blank = np.empty((VIEWS, 0, n_classes), np.float32), np.empty((0, vectors.shape[1]), np.float16)
+        columns = vectors.reshape(len(vectors), -1)
+        centre, spread = columns.mean(axis=0), np.maximum(columns.std(axis=0), 1e-6)
+        regressions = _Regressions((columns[chosen] - centre) / spread, labels[chosen], folds[chosen], n_classes)
+        blank = np.empty((VIEWS, 0, n_classes), np.float32), np.empty((0, vectors.shape[2]), np.float16)
         models = []
         for hidden in [*(frozenset([fold]) for fold in range(FOLDS)), frozenset[int]()]:
             solved = regressions.best(hidden)
@@ -68,13 +69,17 @@ class SentenceModel:
         )
 
     def directions(self, vectors: np.ndarray) -> np.ndarray:
-        """(texts, width) of length 1, so that their products are cosines; what all texts share is taken out first."""
-        centred = vectors - self.centre
+        """(texts, width) of length 1, so that their products are cosines, from the upper depth.
+
+        What all texts share is taken out first.
+        """
+        centred = vectors[:, -1] - self.centre[-vectors.shape[2] :]
         return (centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-6)).astype(np.float32)
 
     def log_odds(self, vectors: np.ndarray) -> np.ndarray:
         """(texts, classes)."""
-        logits = (vectors - self.centre) / self.spread @ self.weights + self.bias
+        columns = vectors.reshape(len(vectors), len(self.centre))
+        logits = (columns - self.centre) / self.spread @ self.weights + self.bias
         return (log_softmax(logits, axis=1) - self.log_priors).clip(-LARGEST, LARGEST).astype(np.float32)
 
 

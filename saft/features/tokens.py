@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from saft.errors import InputError
 from saft.features.backbones import open_backbone
 
 TEXTS_AT_ONCE = 2_000
@@ -103,6 +104,8 @@ def tokenise(
     texts: pl.Series, tokenizer: Any, max_length: int, on_progress: Callable[[int], None] = lambda rows: None
 ) -> Tokens:
     """Tokens of every text, cut to ``max_length``, with the encoder's special tokens."""
+    if max_length < (least := tokenizer.num_special_tokens_to_add()):
+        raise InputError(f"The encoder adds {least} tokens to every text, so max_length has to be more than that.")
     pieces, lengths = [], []
     for first in range(0, len(texts), TEXTS_AT_ONCE):
         some = texts[first : first + TEXTS_AT_ONCE].to_list()

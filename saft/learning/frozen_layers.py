@@ -19,14 +19,13 @@ import torch
 from saft.errors import InputWarning
 from saft.features.tokens import Tokens
 from saft.learning.frozen_store import FrozenStore, frozen_folder, hash_tokens
-from saft.model.base import masked_mean
 from saft.model.encoder import TextEncoder
 
 TEXTS_AT_ONCE = 64
 TEXTS_PER_SEGMENT, MEANS_PER_SEGMENT = 1024, 16_384  # a segment is an open file, of which a process may have few
 REMEMBERED = 256  # texts whose states are kept in memory; so many at once are written to disk
 OnProgress = Callable[[int], None]
-Embed = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Read = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 
 class FrozenLayers:
@@ -38,21 +37,23 @@ class FrozenLayers:
 
     def __init__(self, encoder: TextEncoder, on_progress: OnProgress = lambda texts: None) -> None:
         self.encoder, self.on_progress = encoder, on_progress
-        self.embed: Embed = encoder.embed  # may be replaced by something faster with the same result
+        encoder.train(encoder.training)  # frozen layers have no dropout, whatever the mode of those above
+        self.read: Read = encoder.read  # may be replaced by something faster with the same result
         self._stores: dict[str, FrozenStore] = {}
         self._recent: dict[tuple[int, bool], np.ndarray] = {}
 
     def vectors(self, tokens: Tokens) -> np.ndarray:
-        """(texts, width), float32: the mean of a text's states. Where layers are trained above, states are kept too."""
+        """(texts, depths, width), float32: means of a text's states. Below trained layers, states are kept too."""
+        depths, width = len(self.encoder.depths), self.encoder.width
+        found = np.zeros((len(tokens), depths, width), np.float32)
         if not len(tokens):
-            return np.empty((0, self.encoder.width), np.float32)
+            return found
         states = self._kept(tokens)
         states.fill(REMEMBERED)
-        found = np.zeros((len(tokens), self.encoder.width), np.float32)
         texts = np.argsort(-tokens.lengths, kind="stable")[: np.count_nonzero(tokens.lengths)]
         for some in np.split(texts, range(TEXTS_AT_ONCE, len(texts), TEXTS_AT_ONCE)):
-            for text, read in zip(some.tolist(), states.several(some), strict=True):
-                found[text] = read.mean(axis=0, dtype=np.float32)
+            for text, read in zip(some.tolist(), states.records(some), strict=True):
+                found[text] = read[-depths:]
         return found
 
     def states(self, tokens: Tokens) -> FrozenStates:
@@ -81,7 +82,7 @@ class FrozenLayers:
 
     def _fingerprint(self) -> str:
         """Of the frozen weights and of how many layers they are."""
-        digest = hashlib.blake2b(f"{self.encoder.frozen}".encode(), digest_size=12)
+        digest = hashlib.blake2b(f"{self.encoder.frozen} {self.encoder.depths}".encode(), digest_size=12)
         for name, tensor in self.encoder.frozen_parameters():
             if name.startswith("pooler."):  # nothing reads it, and where an encoder comes without, it is random
                 continue
@@ -104,15 +105,14 @@ class FrozenLayers:
 
     @torch.inference_mode()
     def compute(self, tokens: Tokens, texts: np.ndarray, means: bool) -> list[np.ndarray]:
-        """Half precision states of these texts, or their means as single rows."""
-        self.encoder.train(False)
+        """Records in half precision: the states of a text's tokens, then their means; or the means alone."""
         device = next(self.encoder.parameters()).device
         ids, mask = (torch.from_numpy(array).to(device) for array in tokens.padded(texts))
-        states = self.embed(ids, mask)
+        states, read = (tensor.cpu().numpy().astype(np.float16) for tensor in self.read(ids, mask))
         if means:
-            return list(masked_mean(states, mask).cpu().numpy().astype(np.float16)[:, None])
+            return list(read)
         lengths = mask.sum(dim=1).tolist()
-        return [one[:length] for one, length in zip(states.cpu().numpy().astype(np.float16), lengths, strict=True)]
+        return [np.concatenate([one[:end], mean]) for one, end, mean in zip(states, lengths, read, strict=True)]
 
 
 class FrozenStates:
@@ -142,11 +142,15 @@ class FrozenStates:
         return states, there.astype(np.int64)
 
     def of(self, text: int) -> np.ndarray:
-        """(rows, width) of one text."""
+        """(tokens, width) of one text."""
         return self.several(np.array([text]))[0]
 
     def several(self, texts: np.ndarray) -> list[np.ndarray]:
-        """(rows, width) of each of these texts; what is not in the store is computed together."""
+        """(tokens, width) of each of these texts."""
+        return [record[:end] for record, end in zip(self.records(texts), self.lengths[texts].tolist(), strict=True)]
+
+    def records(self, texts: np.ndarray) -> list[np.ndarray]:
+        """Of each of these texts, see :meth:`FrozenLayers.compute`; what is not in the store is computed together."""
         missing = texts[self._places[texts] < 0]
         computed: dict[int, np.ndarray] = {}
         if len(missing):

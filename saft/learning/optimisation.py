@@ -52,7 +52,7 @@ class WarmupSchedule:
 
 
 class BestWeights:
-    """The weights of the best epoch so far, by validation Macro-F1; the score itself is in the trainer's state."""
+    """The weights of the best epoch so far; its score is in the trainer's state."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}

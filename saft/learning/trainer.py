@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saft.features.regression import log_loss
 from saft.learning.callbacks import Callback, CallbackList, EpochRecord, TrainerState
 from saft.learning.checkpoint import Checkpoint, Parts
 from saft.learning.loader import Loader
@@ -24,6 +25,7 @@ from saft.learning.neighbour_cache import CacheRefresher
 from saft.learning.objective import class_weights, loss_of
 from saft.learning.optimisation import BestWeights, WarmupSchedule, parameter_groups
 from saft.learning.prediction import predict_logits
+from saft.learning.start import Start
 from saft.metrics import macro_f1, micro_f1
 from saft.settings import Settings
 
@@ -39,8 +41,8 @@ class Trainer:
         train: rows to learn from.
         valid: rows to score after every epoch, with their labels; without any, the last epoch is kept.
         loss: what is minimised, if not what the settings say.
-        start_logits: of the validation rows before any step, if the model starts from something better than chance. The
-            start then competes with the epochs.
+        start: what the model predicts before any step, if that is better than chance. It then competes with the
+            epochs and is mixed with the best of them, and likelihood decides between them instead of Macro-F1.
         refresh_at_most: rows outside of training whose cached states are renewed after an epoch; None means as many
             as there are training rows.
         checkpoint: file to continue from, if it exists; rewritten every ``checkpoint_seconds`` and after every epoch.
@@ -56,7 +58,7 @@ class Trainer:
         settings: Settings,
         *,
         loss: Loss | None = None,
-        start_logits: np.ndarray | None = None,
+        start: Start | None = None,
         refresh_at_most: int | None = None,
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
@@ -74,7 +76,7 @@ class Trainer:
         self.steps_per_epoch = sum(len(view.batches) for view in loader.training_passes(train, 0))
         self.schedule = WarmupSchedule(self.optimiser, settings.epochs * self.steps_per_epoch, settings.warmup)
         self.class_weights = class_weights(loader.labels[train], loader.n_classes) if settings.class_weights else None
-        self.loss, self.start_logits = loss or self._loss, start_logits
+        self.loss, self.start = loss or self._loss, start
         self.best = BestWeights()
         self.refresher = CacheRefresher(
             self.model, loader, train, valid, settings.seed, self.callbacks, refresh_at_most
@@ -89,8 +91,8 @@ class Trainer:
         torch.manual_seed(self.settings.seed)
         if self.checkpoint is not None and self.checkpoint.exists:
             self._restore(*self.checkpoint.load())
-        elif self.start_logits is not None and len(self.valid):
-            self.state.start_macro_f1, self.state.start_micro_f1 = self._consider(0, self.start_logits)
+        elif self.start is not None and len(self.valid):
+            self.state.start_macro_f1, self.state.start_micro_f1 = self._consider(0, self.start.logits)
         self.callbacks.on_train_begin(self.state)
         try:
             while self.state.epoch < self.settings.epochs and not self._is_stuck():
@@ -98,6 +100,8 @@ class Trainer:
         except KeyboardInterrupt:
             self.state.interrupted = True
         self.best.restore(self.model)
+        if self.start is not None:
+            self.start.mix_into(self.accelerator.unwrap_model(self.model), self.state.best_share)
         self.refresher.finish(self.state.best_epoch == self.state.epoch and not self.state.step)
         self.model.train(False)
         return self.state
@@ -166,11 +170,20 @@ class Trainer:
         self.callbacks.on_epoch_end(state, state.history[-1])
 
     def _consider(self, epoch: int, logits: np.ndarray) -> tuple[float, float]:
-        """(Macro-F1, Micro-F1) of these logits of the validation rows; the weights are kept if they are the best."""
+        """(Macro-F1, Micro-F1) of these logits of the validation rows, mixed with those of the start if there is one.
+
+        The weights are kept if they are the best.
+        """
+        share = 1.0
+        if self.start is not None and len(self.valid):
+            share = self.start.best_share(logits, self.valid_labels) if epoch else 0.0
+            logits = self.start.mixed(logits, share)
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
-        if not len(self.valid) or macro > self.state.best_score:
+        goodness = macro if self.start is None else -log_loss(logits, self.valid_labels) if len(self.valid) else 0.0
+        if not len(self.valid) or goodness > self.state.best_goodness:
             self.best.keep(self.accelerator.unwrap_model(self.model), epoch, macro, self.state)
+            self.state.best_goodness, self.state.best_share = goodness, share
         return macro, micro
 
     def _fingerprint(self) -> str:

@@ -38,9 +38,9 @@ from saft.methods._features import FeatureMethod
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._gcn import GRAPH, GRAPH_TRAINING, GRAPHS
 from saft.methods.tfidf import learn_words
-from saft.model.base import InteractionModel, Output, Sizes, masked_mean
+from saft.model.base import InteractionModel, Output, Sizes
 from saft.model.batch import Batch
-from saft.model.encoder import TextEncoder
+from saft.model.encoder import TextEncoder, masked_mean
 from saft.settings import TEXT_ONLY, Settings
 
 MOST_LEVELS, LEAF = 10, 16  # at most 1,024 parts of about 16 nodes

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from saft.errors import InputError
 from saft.model.batch import Batch
-from saft.model.encoder import TextEncoder
+from saft.model.encoder import TextEncoder, masked_mean
 from saft.settings import Settings
 
 
@@ -75,6 +75,11 @@ class SideFeatureModel(InteractionModel):
             self.head.bias.copy_(solved[-1])
 
     @torch.no_grad()
+    def side_weights(self) -> Tensor:
+        """(side features + 1, classes) a copy of the head's weights for them and, last, its biases."""
+        return torch.cat([self.head.weight[:, -self.n_side_features :].T, self.head.bias[None]])
+
+    @torch.no_grad()
     def side_logits(self, side_features: Tensor) -> Tensor:
         """(rows, classes) the part of the logits that comes from the side features."""
         return functional.linear(side_features, self.head.weight[:, -self.n_side_features :], self.head.bias)
@@ -108,12 +113,6 @@ def pooled(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
         return masked_mean(states, mask)
     place = torch.zeros_like(mask[:, 0]) if pooling == "first" else mask.sum(dim=1) - 1
     return states[torch.arange(len(states), device=states.device), place]
-
-
-def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
-    """(texts, width) mean over the tokens, without padding."""
-    there = mask.to(states.dtype)[:, :, None]
-    return (states * there).sum(dim=1) / there.sum(dim=1)
 
 
 def means(texts: list[Tensor], masks: list[Tensor]) -> Tensor:

@@ -28,6 +28,7 @@ from saft.errors import InputError
 from saft.features.backbones import open_backbone
 
 NO_POSITION = -1  # position of an added token
+DEPTHS = 3  # at so many depths of the frozen layers, means of a text's states are taken
 
 
 class TextEncoder(nn.Module):
@@ -101,12 +102,25 @@ class TextEncoder(nn.Module):
             tokens: (texts, length) ids; or such states, computed earlier, which are returned as they are.
             mask: (texts, length), 1 for tokens that are there.
         """
-        if tokens.is_floating_point():
-            return tokens
+        return tokens if tokens.is_floating_point() else self.read(tokens, mask)[0]
+
+    def read(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """(states as :meth:`embed` gives them, (texts, depths, width) their means at several depths on the way there).
+
+        Lower layers know how a text is written, upper ones what it is about.
+        """
         states = self.family.embed(self.model, tokens, mask)
-        for number in range(-self.frozen, 0):
-            states = self.run_layer(number, states, mask)
-        return states
+        means = []
+        for number in range(self.frozen):
+            states = self.run_layer(number - self.frozen, states, mask)
+            if number + 1 in self.depths:
+                means.append(masked_mean(states, mask))
+        return states, torch.stack(means, dim=1) if means else states.new_empty(len(states), 0, self.width)
+
+    @property
+    def depths(self) -> list[int]:
+        """Frozen layers, numbered from 1, after which a text's mean is taken: the last, and others evenly below it."""
+        return sorted({round(self.frozen * part / DEPTHS) for part in range(1, DEPTHS + 1)} - {0})
 
     def run_layer(
         self,
@@ -143,6 +157,12 @@ class TextEncoder(nn.Module):
         for number in range(self.n_layers):
             states = self.run_layer(number, states, mask)
         return states
+
+
+def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
+    """(texts, width) mean over the tokens, without padding."""
+    there = mask.to(states.dtype)[:, :, None]
+    return (states * there).sum(dim=1) / there.sum(dim=1)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from saft.features.gathering import (
 )
 from saft.features.tokens import Tokens
 from saft.hashing import fixed_keys
-from saft.learning.frozen_layers import Embed, FrozenLayers
+from saft.learning.frozen_layers import FrozenLayers, Read
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
 from saft.learning.prediction import Forward
@@ -113,11 +113,11 @@ class LiveNetwork:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def use_session(self, session: Forward | None, embed: Embed | None = None) -> None:
+    def use_session(self, session: Forward | None, read: Read | None = None) -> None:
         """Compute logits, and the output of the frozen layers, with these instead of torch."""
         self.predictor = EgoPredictor(self.model, self.settings, self.n_classes, self._padding, session)
-        if self.layers is not None and embed is not None:
-            self.layers.embed = embed
+        if self.layers is not None and read is not None:
+            self.layers.read = read
 
     def interaction(self, number: int) -> Interaction:
         """The one with this number; those of training come first, in the order of their table."""

@@ -109,7 +109,8 @@ class EgoPredictor:
         return loader.batch(np.arange(len(egos)), view)
 
     def _collected(self, egos: Sequence[EgoGraph], what: str, forward: Forward) -> np.ndarray:
-        self.model.train(False)
+        if self.model.training:
+            self.model.train(False)
         found = collect(self._batches(egos), len(egos), what, forward)
         return np.empty((0, self.n_classes), np.float32) if found is None else found
 

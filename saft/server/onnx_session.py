@@ -50,8 +50,8 @@ class _Frozen(nn.Module):
         super().__init__()
         self.encoder = encoder
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        return self.encoder.embed(*tensors)
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        return self.encoder.read(*tensors)
 
 
 def export(live: LiveNetwork, path: Path) -> None:
@@ -94,16 +94,16 @@ def exported_files(path: Path) -> tuple[Path, Path]:
 def use_onnx(live: LiveNetwork, path: Path) -> None:
     """Let this network predict through ONNX Runtime; exports what does not exist of the files."""
     trained, frozen = exported_files(path)
-    session, embed = None, None
+    session, read = None, None
     if live.layers is not None:
         if not frozen.is_file():
             export_frozen(live.layers.encoder, frozen)
-        embed = OnnxLayers(frozen)
+        read = OnnxLayers(frozen)
     if live.settings.trains_encoder:
         if not trained.is_file():
             export(live, trained)
         session = OnnxSession(trained)
-    live.use_session(session, embed)
+    live.use_session(session, read)
 
 
 class SessionOutput(NamedTuple):
@@ -124,14 +124,14 @@ class OnnxSession:
 
 
 class OnnxLayers:
-    """(texts, length, width) output of the frozen layers for padded tokens."""
+    """Output of the frozen layers for padded tokens, as ``TextEncoder.read`` gives it."""
 
     def __init__(self, path: Path, threads: int = 0) -> None:
         self._session = _session(path, threads)
 
-    def __call__(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        states = self._session.run(None, {"tokens": tokens.numpy(), "mask": mask.numpy()})[0]
-        return torch.from_numpy(states)
+    def __call__(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        states, means = self._session.run(None, {"tokens": tokens.numpy(), "mask": mask.numpy()})
+        return torch.from_numpy(states), torch.from_numpy(means)
 
 
 def _session(path: Path, threads: int) -> Any:

@@ -78,7 +78,7 @@ def test_before_training_predictions_are_the_best_that_side_features_give_alone(
     batch = loader.batch(view.batches[0], view)
     found = assembly.model.eval()(batch).logits.detach()
     np.testing.assert_allclose(found, expected[batch.rows[batch.seed_rows.numpy()]], atol=0.02)
-    np.testing.assert_allclose(assembly.start_logits(view.batches[0]), found, atol=1e-5)
+    np.testing.assert_allclose(assembly.start(view.batches[0]).logits, found, atol=1e-5)
 
 
 def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings):

@@ -33,6 +33,13 @@ def test_the_outcome_is_said_in_words(report):
     assert "Without validation rows nothing was scored" in str(replace(report, valid_macro_f1=math.nan))
 
 
+def test_a_regression_is_not_described_by_epochs(report):
+    regression = replace(report, best_epoch=0, epochs=0, trains_encoder=False)
+    assert str(regression).startswith("Fitted in 12 s: a regression, no encoder was trained. Validation: Macro-F1")
+    assert regression.kept == "a regression, no encoder was trained"
+    assert FitReport.from_json(regression.to_json()).trains_encoder is False
+
+
 def test_json_holds_no_nan_and_reads_back(report):
     text = json.dumps(report.to_json(), allow_nan=False)
     again = FitReport.from_json(json.loads(text))

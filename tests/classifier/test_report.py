@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_
 from saft.classifier import report
 from saft.classifier.report import ReportFacts, confident_errors, model_card, write_card, write_report
 from saft.metrics import calibration_error, softmax
+from saft.settings import PRESET_HELP
 
 SECTIONS = ["classes", "confusion", "parts", "calibration", "errors", "training", "network", "use", "settings"]
 
@@ -311,3 +312,29 @@ def test_without_validation_rows_no_validation_curve_is_drawn(page_of):
     page = page_of(some_facts(history=[{"epoch": e, "loss": 1 / e} | nothing for e in (1, 2)], best_epoch=2))
     assert "Training loss" in page.text
     assert "Validation scores" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings"), [("fast", {"encoder": "none", "epochs": 5}), ("balanced", {"trained_layers": 0})]
+)
+def test_a_model_that_no_encoder_was_trained_for_is_not_described_by_epochs(page_of, preset, settings):
+    facts = some_facts(history=[], best_epoch=0, start=(0.7, 0.8), settings=settings)
+    page = page_of(facts)
+    assert f"a regression, no encoder was trained · preset {preset} · trained in 12 min 14 s" in page.text
+    assert "there are no epochs to show: the regression has a Macro-F1 of 70.0% and a Micro-F1 of 80.0%" in page.text
+    assert "Validation scores" not in page.text
+    assert "nor in choosing the temperature." in page.text
+    card = model_card(facts)
+    assert f"Preset {preset}. {PRESET_HELP[preset]}\nFitted in 12 min 14 s: a regression" in card
+    assert "the epoch" not in card
+    assert ("in any language, not their meaning" in card) == (preset == "fast")
+    assert ("the languages its encoder was trained on" in card) == (preset != "fast")
+    validated = some_facts(history=[], best_epoch=0, settings=settings, part="validation")
+    assert "The validation rows also chose the temperature, so expect" in page_of(validated).text
+
+
+def test_the_page_and_the_card_name_the_preset_of_a_trained_model(page_of):
+    assert "epoch 4 of 5 kept · preset best · trained in" in page_of(some_facts()).text
+    assert f"Preset best. {PRESET_HELP['best']}\n5 epochs in 12 min 14 s; best after epoch 4." in model_card(
+        some_facts()
+    )

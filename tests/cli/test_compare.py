@@ -35,6 +35,15 @@ def test_it_shows_a_leaderboard_and_writes_table_runs_and_picture(folder, tiny_e
     assert "saft-comparison holds a comparison already" in again.stderr
 
 
+def test_presets_are_methods(folder, tiny_encoder):
+    words = ("compare", "reviews.csv", "--methods", "saft_fast,saft_balanced", "--seeds", 1, "--out", "presets")
+    result = run(*words, "--encoder", tiny_encoder, "--max-length", 16, folder=folder)
+    assert result.returncode == 0, result.stderr
+    board = pl.read_csv(folder / "presets" / "leaderboard.csv")
+    weights = dict(zip(board["method"], board["encoder"], strict=True))
+    assert weights == {"saft_fast": "", "saft_balanced": "tiny"}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -48,9 +57,11 @@ def test_it_shows_a_leaderboard_and_writes_table_runs_and_picture(folder, tiny_e
             "No method could be run",
         ),
         (["--how", "temporally"], "Did you mean 'temporal'?"),
+        (["--config", "preset.toml"], "compare the methods saft_fast, saft_balanced and saft"),
     ],
 )
 def test_bad_input_ends_with_a_sentence_and_code_2_and_leaves_nothing_behind(folder, words, message, tmp_path):
+    (tmp_path / "preset.toml").write_text('preset = "fast"\n')
     result = run("compare", folder / "reviews.csv", *words, folder=tmp_path)
     assert result.returncode == 2, result.stderr
     assert message in result.stderr.replace("\n", " ")

@@ -5,6 +5,7 @@ Covers: classifier.tuning, cli.options, cli.progress.
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -14,6 +15,8 @@ import polars as pl
 import pytest
 
 import saft
+from saft.cli.options import settings_from
+from saft.settings import Settings
 from tests.cli.test_app import SAFT, run
 
 QUICK = [
@@ -88,6 +91,58 @@ def test_a_configuration_file_sets_what_flags_overrule(folder, tiny_encoder):
     assert "validation part" in result.stdout
 
 
+def test_a_preset_of_a_configuration_file_is_overruled_by_settings_and_by_a_preset_of_the_command_line(folder):
+    chosen = saft_settings(folder, 'preset = "fast"\nrounds = 3\n', [])
+    assert (chosen.preset, chosen.rounds) == ("fast", 3)
+    chosen = saft_settings(folder, 'preset = "balanced"\ntrained_layers = 1\n', ["--encoder", "x", "--rounds", "1"])
+    assert (chosen.preset, chosen.trained_layers, chosen.encoder, chosen.rounds) == ("best", 1, "x", 1)
+    assert saft_settings(folder, 'preset = "fast"\n', ["--preset", "balanced"]).preset == "balanced"
+    assert saft_settings(folder, 'encoder = "x"\n', ["--preset", "fast"]).preset == "fast"  # as flags overrule files
+
+
+def saft_settings(folder: Path, config: str, words: list[str]) -> Settings:
+    """The settings that a training with this configuration file and these flags would have."""
+    (folder / "presets.toml").write_text(config)
+    flags = dict(zip((word[2:].replace("-", "_") for word in words[::2]), words[1::2], strict=True))
+    preset = flags.pop("preset", None)
+    typed = {name: int(value) if value.isdigit() else value for name, value in flags.items()}
+    return Settings.of(settings_from(folder / "presets.toml", typed, preset).settings)
+
+
+@pytest.mark.parametrize("preset", ["fast", "balanced"])
+def test_a_preset_without_training_is_trained_used_and_reported_without_talk_of_epochs(folder, tiny_encoder, preset):
+    encoder = [] if preset == "fast" else ["--encoder", tiny_encoder, *QUICK]
+    made = run("train", "reviews.csv", "--out", preset, "--preset", preset, *encoder, folder=folder)
+    assert made.returncode == 0, made.stderr
+    first, second = made.stderr.splitlines()
+    assert re.fullmatch(r"About \d+ (seconds|minutes)( ?;.*)?\.", first)
+    assert second.startswith("Regression: validation Macro-F1")
+    assert "a regression, no encoder was trained. Validation:" in made.stdout
+    card = (folder / preset / "README.md").read_text()
+    assert f"Preset {preset}." in card
+    for text in (made.stderr, made.stdout, card.partition("| setting | value |")[0]):
+        assert "epoch" not in text.lower()
+    assert "without messages" not in card
+    assert run("predict", preset, "new.csv", "--out", f"{preset}.csv", folder=folder).returncode == 0
+    assert run("embed", preset, "new.csv", "--out", f"{preset}.npy", folder=folder).returncode == 0
+    assert "no interrupted training" in run(
+        "train", "reviews.csv", "--out", preset, "--preset", preset, *encoder, "--resume", folder=folder
+    ).stderr  # fmt: skip
+
+
+def test_tuning_a_preset_without_training_tries_what_the_regression_reads(folder):
+    words = ["train", "reviews.csv", "--out", "tuned-fast", "--preset", "fast", "--tune", "20", "--no-neighbour-words"]
+    result = run(*words, folder=folder)
+    assert result.returncode == 0, result.stderr
+    tried = [line.partition(": ")[0] for line in result.stderr.splitlines() if line.startswith("Trial")]
+    assert tried == ["Trial 1/2", "Trial 2/2"]
+    assert "for 3 trainings" in result.stderr
+
+
+def test_before_training_it_says_about_how_long_that_will_take(folder):
+    assert re.search(r"^About \d+ seconds", (folder / "output.txt").read_text(), re.MULTILINE)
+
+
 def test_tuning_tries_settings_and_trains_with_the_best(folder, tiny_encoder):
     words = ["train", "reviews.csv", "--out", "tuned", "--encoder", tiny_encoder, *QUICK, "--epochs", "1"]
     result = run(*words, "--tune", "2", "--dropout", "0.3", folder=folder)
@@ -130,6 +185,8 @@ def test_a_killed_training_is_continued_with_resume_and_not_lost_without(folder,
         (["train", "reviews.csv", "--out", "reviews.csv"], "is a file; a model needs a folder"),
         (["train", "reviews.csv", "--out", "m", "--resume"], "no interrupted training"),
         (["train", "reviews.csv", "--out", "m", "--fusion", "papr"], "Did you mean 'paper'?"),
+        (["train", "reviews.csv", "--out", "m", "--preset", "fst"], "no preset 'fst'. Did you mean 'fast'?"),
+        (["train", "reviews.csv", "--out", "m", "--config", "preset.toml"], "no preset 'balnced'. Did you mean"),
         (["train", "reviews.csv", "--out", "m", "--config", "bad.toml"], "has no setting 'epocs'. Did you mean"),
         (["train", "reviews.csv", "--out", "m", "--config", "new.csv"], "is not a TOML file"),
         (["train", "reviews.csv", "--out", "m", "--config", "none.toml"], "cannot be read"),
@@ -148,6 +205,7 @@ def test_a_killed_training_is_continued_with_resume_and_not_lost_without(folder,
 )
 def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(folder, words, message):
     (folder / "bad.toml").write_text("epocs = 3\n")
+    (folder / "preset.toml").write_text('preset = "balnced"\n')
     pl.DataFrame([{"user": "u", "item": "i", "text": "x", "label": "fraud"}]).write_csv(folder / "strange.csv")
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     result = run(*words, folder=folder)
@@ -159,7 +217,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(folder, words
 
 
 def test_every_setting_is_a_flag_with_its_help(folder):
-    from saft.settings import HELP
+    from saft.settings import HELP, PRESET_HELP
 
     text = subprocess.run(
         [SAFT, "train", "--help"], capture_output=True, text=True, env={**os.environ, "COLUMNS": "300"}, check=True
@@ -167,3 +225,7 @@ def test_every_setting_is_a_flag_with_its_help(folder):
     for name, line in HELP.items():
         assert f"--{name.replace('_', '-')} " in text
         assert line in text
+    assert "--preset" in text
+    words = " ".join(text.replace("│", " ").split())
+    for name, line in PRESET_HELP.items():
+        assert f"{name}: {line}" in words

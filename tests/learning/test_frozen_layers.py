@@ -37,13 +37,13 @@ def tokens(network, tiny_encoder):
 @pytest.fixture
 def embedded(monkeypatch):
     """How many texts were given to the frozen layers as tokens, one entry per call."""
-    counts, embed = [], TextEncoder.embed
+    counts, read = [], TextEncoder.read
 
     def counting(model, given, mask):
-        counts.extend([] if given.is_floating_point() else [len(given)])
-        return embed(model, given, mask)
+        counts.append(len(given))
+        return read(model, given, mask)
 
-    monkeypatch.setattr(TextEncoder, "embed", counting)
+    monkeypatch.setattr(TextEncoder, "read", counting)
     return counts
 
 
@@ -55,7 +55,7 @@ def literal_states(encoder, tokens, text: int) -> np.ndarray:
     """(tokens, width) by the frozen layers, of one text alone, rounded to half precision."""
     ids = torch.from_numpy(tokens.flat[tokens.starts[text] : tokens.starts[text + 1]].astype(np.int64))[None]
     with torch.no_grad():
-        states = TextEncoder.embed(encoder.train(False), ids, torch.ones_like(ids))
+        states = encoder.train(False).embed(ids, torch.ones_like(ids))
     return states[0].numpy().astype(np.float16)
 
 
@@ -96,20 +96,23 @@ def test_in_segments_the_states_are_the_same(encoder, tokens, monkeypatch):
 
 
 @pytest.mark.parametrize("trained", [0, 2])
-def test_a_sentence_vector_is_the_mean_of_the_states_of_a_text(tiny_encoder, tokens, trained, monkeypatch):
+def test_a_sentence_vector_is_the_means_of_the_states_at_several_depths(tiny_encoder, tokens, trained, monkeypatch):
     encoder = TextEncoder.load(tiny_encoder, trained=trained)
     found = FrozenLayers(encoder).vectors(tokens)
-    assert found.shape == (len(tokens), encoder.width)
+    assert encoder.depths == list(range(1, 4 - trained))
+    assert found.shape == (len(tokens), len(encoder.depths) * encoder.width)
     assert found.dtype == np.float32
     for text in range(0, len(tokens), 9):
-        expected = literal_states(encoder, tokens, text).mean(axis=0, dtype=np.float32)
-        np.testing.assert_allclose(found[text], expected, atol=2e-3)
+        cut = [TextEncoder.load(tiny_encoder, layers=depth, trained=0) for depth in encoder.depths]
+        expected = [literal_states(one, tokens, text).mean(axis=0, dtype=np.float32) for one in cut]
+        np.testing.assert_allclose(found[text], np.concatenate(expected), atol=2e-3)
     assert not frozen_folder().exists()  # so few texts are remembered in memory
     monkeypatch.setattr(frozen_layers, "REMEMBERED", 9)
     np.testing.assert_allclose(FrozenLayers(encoder).vectors(tokens), found, atol=2e-3)
     kinds = [path.parent.name.rpartition("-")[2] for path in frozen_folder().glob("*/*.index.npy")]
     assert kinds == ["means" if trained == 0 else "states"]  # states take far more room
-    assert FrozenLayers(encoder).vectors(tokens.take(np.empty(0, np.int64))).shape == (0, encoder.width)
+    none = FrozenLayers(encoder).vectors(tokens.take(np.empty(0, np.int64)))
+    assert none.shape == (0, found.shape[1])
 
 
 def test_a_few_texts_are_remembered_in_memory_and_not_written(encoder, tokens, embedded, monkeypatch):

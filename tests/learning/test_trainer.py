@@ -25,6 +25,7 @@ from saft.learning.neighbour_cache import CacheRefresher, NeighbourCache, fill_c
 from saft.learning.objective import class_weights, loss_of
 from saft.learning.optimisation import WarmupSchedule, parameter_groups
 from saft.learning.prediction import predict_logits
+from saft.learning.start import Start
 from saft.settings import TEXT_ONLY, Settings
 
 N = 240
@@ -82,9 +83,17 @@ class Recorder(Callback):
 
 
 def score_as(monkeypatch, *scores):
-    """Let validation have these Macro-F1 scores, one after the other; the first is that of the start."""
-    given = iter(scores)
-    monkeypatch.setattr(trainer, "macro_f1", lambda *_: next(given))
+    """Let validation have these Macro-F1 scores and likelihoods, one after the other; the first is that of the start.
+    Nothing of the start is mixed with the epochs."""
+    given, latest = iter(scores), [0.0]
+
+    def score(*_) -> float:
+        latest[0] = next(given)
+        return latest[0]
+
+    monkeypatch.setattr(trainer, "macro_f1", score)
+    monkeypatch.setattr(trainer, "log_loss", lambda *_: -latest[0])
+    monkeypatch.setattr(Start, "best_share", lambda *_: 1.0)
 
 
 def weights(classifier) -> dict[str, torch.Tensor]:
@@ -268,9 +277,9 @@ def test_the_start_is_scored_by_what_the_model_predicts_before_training(network,
     parts = saft.split(network)
     assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
     predicted = predict_logits(assembly.model, assembly.loader(), parts.valid)
-    np.testing.assert_allclose(assembly.start_logits(parts.valid), predicted, atol=1e-5)
+    np.testing.assert_allclose(assembly.start(parts.valid).logits, predicted, atol=1e-5)
     text_only = Assembly.fresh(Settings.of(tiny_settings | TEXT_ONLY), network.showing(parts.train))
-    assert text_only.start_logits(parts.valid) is None  # a random head is no candidate
+    assert text_only.start(parts.valid) is None  # a random head is no candidate
 
 
 def test_without_validation_rows_scores_are_nan_and_the_last_epoch_is_kept(network, tiny_settings):

@@ -32,7 +32,7 @@ def test_logits_are_weights_times_side_features(assembly):
     torch.testing.assert_close(output.logits, expected)
     torch.testing.assert_close(output.representation, seen)
     np.testing.assert_array_equal(seen.numpy(), loader.side_features[batch.rows[batch.seed_rows.numpy()]])
-    np.testing.assert_allclose(assembly.start_logits(view.batches[0]), expected.numpy(), atol=1e-5)
+    np.testing.assert_allclose(assembly.start(view.batches[0]).logits, expected.numpy(), atol=1e-5)
 
 
 def test_its_weights_are_the_solution_on_side_features(assembly):

@@ -5,7 +5,8 @@ import pytest
 
 import saft
 from saft import SaftClassifier
-from saft.online.explanation import MOST_PARTS, _without_neighbour
+from saft.data.network import HIDDEN
+from saft.online.explanation import MOST_PARTS
 from saft.online.live import Interaction, LiveNetwork
 from saft.settings import TEXT_ONLY
 
@@ -64,31 +65,59 @@ def test_the_effect_of_a_neighbour_is_what_the_probability_loses_without_it(clas
     assert added.effect == pytest.approx(expected, abs=0.05)
 
 
-def test_the_label_of_a_neighbour_is_removed_with_it(live, row):
-    before = saft.explain(live, row)
-    numbers = [one.number for one in before.neighbours if one.interaction.label is not None]
-    assert numbers
-    for number in numbers[:2]:
-        place = int(np.flatnonzero(live.ego_graphs([Interaction(**row)])[0].neighbourhood.rows == number)[0])
-        ego = live.ego_graphs([Interaction(**row)])[0]
-        changed = _without_neighbour(ego, place)
-        label = int(live.labels.values[number])
-        for side in ("user", "item"):
-            lost = ego.nodes[side].label_counts - changed.nodes[side].label_counts
-            expected = np.zeros_like(lost)
-            expected[label] = ego.neighbourhood.shares_node[side][place]
-            np.testing.assert_array_equal(lost, expected)
+def test_the_label_and_the_words_of_a_neighbour_are_removed_with_it(live, row):
+    ego = live.ego_graphs([Interaction(**row)])[0]
+    labels = live.labels.values[ego.neighbourhood.rows]
+    for place in [int(np.flatnonzero(labels != HIDDEN)[0]), int(np.flatnonzero(labels == HIDDEN)[0])]:
+        changed = live.without_neighbour(ego, place)
+        one_hot = (np.arange(3) == labels[place]).astype(float)
+        np.testing.assert_array_equal(ego.evidence.totals - changed.evidence.totals, [one_hot])
+        for side, shared in ego.neighbourhood.shares_node.items():
+            lost = ego.evidence.labels[side] - changed.evidence.labels[side]
+            np.testing.assert_array_equal(lost, [one_hot * shared[place]])
+            silent = shared[place] and labels[place] == HIDDEN
+            assert ego.evidence.words[side][0, 0] - changed.evidence.words[side][0, 0] == silent
+            assert (ego.evidence.likeness[side] != changed.evidence.likeness[side]).any() == shared[place]
+
+
+def test_the_effect_of_a_neighbour_is_that_of_all_that_comes_from_it(live, row):
+    found = saft.explain(live, row)
+    ego = live.ego_graphs([Interaction(**row)])[0]
+    best = live.classes.to_list().index(found.label)
+    own = live.probabilities([ego])[0, best]
+    for place, number in enumerate(ego.neighbourhood.rows[:5].tolist()):
+        (near,) = [one for one in found.neighbours if one.number == number]
+        without = live.probabilities([live.without_neighbour(ego, place)])[0, best]
+        assert near.effect == pytest.approx(own - without, abs=1e-5)
 
 
 def test_every_kind_of_feature_has_an_effect_of_its_own(live, row):
     found = saft.explain(live, row)
     names = {feature.name for feature in found.features}
-    assert names == {"distance", "centrality", "user", "item", "user labels", "item labels", "ngrams"}
-    assert any(feature.effect for feature in found.features)
+    assert names == {
+        "distance", "centrality", "user", "item", "user labels", "item labels", "linear models", "neighbours' texts"
+    }  # fmt: skip
+    assert all(feature.effect for feature in found.features)
     sizes = [abs(feature.effect) for feature in found.features]
     assert sizes == sorted(sizes, reverse=True)
     assert str(found.label) in str(found)
     assert set(found.as_dict()) == {"label", "probabilities", "words", "neighbours", "features"}
+
+
+@pytest.mark.parametrize("changes", [{"encoder": "none"}, {"trained_layers": 0}])
+def test_a_model_without_a_trained_encoder_is_explained_by_words_labels_and_texts(network, tiny_settings, row, changes):
+    classifier = SaftClassifier(**tiny_settings | changes).fit(network.hiding(np.arange(250, N)))
+    live = LiveNetwork(classifier)
+    for asked in (row, 4, 260):
+        found = saft.explain(live, asked)
+        assert {"linear models", "neighbours' texts"} <= {feature.name for feature in found.features}
+        assert any(word.effect for word in found.words)
+        assert found.neighbours == []  # no message is passed
+    found = saft.explain(live, row)
+    before = probability(live, row, found.label)
+    for word in found.words:
+        without = row | {"text": f"{TEXT[: word.start]} {TEXT[word.end :]}".strip()}
+        assert word.effect == pytest.approx(before - probability(live, without, found.label), abs=1e-5)
 
 
 def test_known_interactions_are_explained_by_number(network, classifier, live):

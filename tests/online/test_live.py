@@ -9,6 +9,7 @@ import pytest
 import saft
 from saft import SaftClassifier
 from saft.data.network import HIDDEN
+from saft.features.folds import NO_FOLD
 from saft.online.growing import GrowingArray
 from saft.online.live import Interaction, LiveNetwork
 from saft.settings import TEXT_ONLY
@@ -26,6 +27,9 @@ VARIANTS = {
     "by distance": {"neighbours": 3, "sampling": "distance"},
     "neighbours encoded again, trained vectors": {"neighbours": 3, "cache_neighbours": False, "nodes": "trained"},
     "no labels, no n-grams": {"neighbours": 3, "labels": False, "ngrams": False},
+    "all layers trained": {"trained_layers": 3},
+    "no trained layer": {"trained_layers": 0},
+    "no encoder": {"encoder": "none"},
     "text only": TEXT_ONLY,
 }
 
@@ -90,16 +94,24 @@ def test_predicting_changes_nothing_and_adding_does(network, classifier, live):
 
 
 def test_a_verdict_changes_predictions_of_neighbours_but_not_of_its_own_interaction(network, classifier, live):
-    own = live.probabilities([live.ego_graph_of(260)])
-    other = next(int(n) for n in live.neighbours(260)["item"])
-    before = live.probabilities([live.ego_graph_of(other)])
-    for label in live.classes:
-        live.label(260, label)
-        np.testing.assert_allclose(live.probabilities([live.ego_graph_of(260)]), own, atol=1e-6)
-    assert (live.probabilities([live.ego_graph_of(other)]) != before).any() == classifier.settings.labels
-    live.label(260, None)
-    assert live.labels.values[260] == HIDDEN
-    np.testing.assert_allclose(live.probabilities([live.ego_graph_of(other)]), before, atol=1e-6)
+    (added,) = live.add([Interaction(**as_row(network, 3))])
+    for number in (260, int(added)):  # one that had no label in training, and one that came later
+        own = live.probabilities([live.ego_graph_of(number)])
+        folds = np.append(classifier.assembly_.features.folds, NO_FOLD)
+        others = [int(one) for one in live.neighbours(number)["item"] if folds[one] != folds[number]]
+        before = live.probabilities([live.ego_graph_of(others[0])])
+        seen = []
+        for label in live.classes:
+            live.label(number, label)
+            seen.append(live.probabilities([live.ego_graph_of(number)]))
+            np.testing.assert_allclose(seen[-1], seen[0], atol=1e-6)
+        if number == added:  # one of training is seen without its fold as soon as it has a label
+            np.testing.assert_allclose(seen[0], own, atol=1e-6)
+        changed = (live.probabilities([live.ego_graph_of(others[0])]) != before).any()
+        assert changed or not classifier.settings.labels
+        live.label(number, None)
+        assert live.labels.values[number] == HIDDEN
+        np.testing.assert_allclose(live.probabilities([live.ego_graph_of(others[0])]), before, atol=1e-6)
     with pytest.raises(saft.InputError, match="There is no class 'nonsense'"):
         live.label(260, "nonsense")
 

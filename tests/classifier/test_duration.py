@@ -1,0 +1,183 @@
+"""How long a training takes: the arithmetic against literal loops, and the sentence. No clock is compared with one."""
+
+from dataclasses import replace
+
+import pytest
+
+import saft
+from saft.classifier import duration
+from saft.classifier.duration import (
+    ADDED_TOKENS,
+    BESIDE_LAYERS,
+    BY_SENTENCES,
+    MOST_REMOVED_FROM,
+    REMOVALS,
+    WITHOUT_ENCODER,
+    Estimate,
+    Pace,
+    Task,
+    duration_line,
+    in_words,
+    measure,
+    sentence,
+)
+from saft.features.ngrams import MOST_FITTED
+from saft.settings import PRESETS, Settings
+
+TASK = Task(rows=50, train=30, valid=5, scored=8, texts=40)
+PACE = Pace(ngrams=0.4, forward=0.001, both_ways=0.003, layers=6, width=32, tokens=12.0, stored={4: 0.25})
+
+
+def estimate(**changes) -> Estimate:
+    return Estimate(Settings.of(changes), TASK, PACE)
+
+
+def test_reading_costs_every_distinct_text_a_token_at_a_time_in_every_frozen_layer():
+    expected = 0.0
+    for _ in range(int(0.75 * TASK.texts)):  # a quarter is in the store
+        for _ in range(int(PACE.tokens)):
+            for _ in range(4):
+                expected += PACE.forward
+    assert estimate(trained_layers=2).reading() == pytest.approx(expected)
+    assert estimate(encoder="none").reading() == 0
+    assert estimate(trained_layers=6).reading() == 0
+    assert estimate(trained_layers=9).reading() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "added", "texts_per_row", "has_messages"),
+    [
+        ({}, ADDED_TOKENS, 1, True),
+        ({"fusion": "none"}, 0, 1, False),
+        ({"cache_neighbours": False, "neighbours": 3}, ADDED_TOKENS, 7, True),
+        ({"user_messages": False, "item_messages": False}, ADDED_TOKENS, 1, False),
+    ],
+)
+def test_an_epoch_costs_training_rows_there_and_back_and_others_there(changes, added, texts_per_row, has_messages):
+    there = back = 0.0
+    for _ in range(int(PACE.tokens) + added):
+        for _ in range(2):
+            there += BESIDE_LAYERS * PACE.forward
+            back += BESIDE_LAYERS * PACE.both_ways
+    expected = 0.0
+    for _ in range(3):  # epochs
+        for _ in range(TASK.train):
+            expected += texts_per_row * back
+        for _ in range(TASK.valid):
+            expected += there
+        if has_messages:  # states of rows that are neither for training nor for validation
+            for _ in range(TASK.rows - TASK.train - TASK.valid):
+                expected += there
+    expected += TASK.valid * there  # calibration
+    if has_messages:
+        expected += TASK.rows * there  # states by the best weights
+    assert estimate(trained_layers=2, epochs=3, **changes).training() == pytest.approx(expected)
+
+
+def test_after_an_epoch_at_most_as_many_states_are_renewed_as_rows_were_trained():
+    few = replace(TASK, rows=1000)
+    one, two = (Estimate(Settings(trained_layers=2, epochs=epochs), few, PACE) for epochs in (1, 2))
+    expected = few.train * one.there_and_back + (few.valid + few.train) * one.there
+    assert two.training() - one.training() == pytest.approx(expected)
+
+
+def test_where_the_store_has_no_room_every_reading_of_a_row_runs_the_frozen_layers_too():
+    needed = TASK.texts * PACE.tokens * PACE.width * 2
+    settings = Settings(trained_layers=2)
+    fits, does_not = (Estimate(settings, TASK, replace(PACE, room=room)) for room in (needed, needed - 1))
+    again = PACE.tokens * 4 * PACE.forward
+    assert does_not.there == pytest.approx(fits.there + again)
+    assert does_not.there_and_back == pytest.approx(fits.there_and_back + again)
+
+
+def test_linear_models_cost_by_the_rows_they_are_fitted_to_and_those_they_read():
+    begin, fit, read = WITHOUT_ENCODER
+    expected = PACE.ngrams * (begin + TASK.train * fit + TASK.rows * read)
+    assert estimate(encoder="none").linear_models() == pytest.approx(expected)
+    assert estimate(sentences=False).linear_models() == pytest.approx(expected)
+    begin, fit, read = BY_SENTENCES
+    more = PACE.ngrams * (begin + TASK.train * fit + TASK.rows * read)
+    assert estimate().linear_models() == pytest.approx(expected + more)
+    assert estimate(trained_layers=6).linear_models() == pytest.approx(expected)  # no frozen layer, no sentence vector
+
+
+def test_no_more_rows_are_fitted_than_a_linear_model_takes():
+    large, larger = (replace(TASK, rows=10**6, train=train) for train in (MOST_FITTED, 10**6))
+    assert Estimate(Settings(), large, PACE).linear_models() == Estimate(Settings(), larger, PACE).linear_models()
+
+
+def test_the_report_predicts_the_scored_rows_once_whole_and_some_of_them_without_each_part():
+    settings, many = Settings(), replace(TASK, scored=3 * MOST_REMOVED_FROM)
+    one = Estimate(settings, many, PACE)
+    assert one.report() == pytest.approx((many.scored + REMOVALS * MOST_REMOVED_FROM) * one.there)
+    assert estimate(trained_layers=0).report() == 0
+
+
+def test_several_trainings_read_the_texts_once_and_write_one_report():
+    one = estimate()
+    expected = 3 * (one.linear_models() + one.training()) + one.reading() + one.report()
+    assert one.seconds(3) == pytest.approx(expected)
+
+
+def test_a_quicker_preset_takes_less():
+    fast, balanced, best = (estimate(**PRESETS[name]).seconds() for name in ("fast", "balanced", "best"))
+    assert fast < balanced < best
+    assert estimate(**PRESETS["balanced"]).training() == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.1, "5 seconds"), (12, "10 seconds"), (49, "50 seconds"), (55, "a minute"), (100, "2 minutes"),
+        (560, "9 minutes"), (1000, "15 minutes"), (3100, "an hour"), (5400, "1.5 hours"), (36_000, "10 hours"),
+    ],
+)  # fmt: skip
+def test_durations_are_rounded_as_roughly_as_they_are_known(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_the_sentence_names_quicker_presets_that_are_worth_it():
+    assert sentence(360, {"balanced": 180, "fast": 10}) == (
+        "About 6 minutes; --preset balanced would take about 3 minutes, fast 10 seconds."
+    )
+    assert sentence(200, {"balanced": 190, "fast": 10}) == "About 3 minutes; --preset fast would take about 10 seconds."
+    assert sentence(4, {"balanced": 3, "fast": 1}) == "About 5 seconds."  # rounded, they are the same
+    assert sentence(700, {}, trainings=21) == "About 10 minutes for 21 trainings."
+    assert sentence(10, {}) == "About 10 seconds."
+
+
+@pytest.fixture(scope="module")
+def network():
+    return saft.demo_network(300)
+
+
+def test_layers_tokens_and_what_the_store_has_are_measured(network, tiny_settings):
+    best = Settings.of(tiny_settings | {"trained_layers": 2, "valid_share": 0.1})
+    wanted = [best, best.with_preset("balanced"), best.with_preset("fast")]
+    pace = measure(network, wanted)
+    assert (pace.layers, pace.width) == (3, 32)
+    assert 5 < pace.tokens <= 24
+    assert min(pace.ngrams, pace.forward, pace.both_ways) > 0
+    assert set(pace.stored.values()) <= {0.0}
+    saft.SaftClassifier(**best.changed(epochs=0).as_dict()).fit(network)
+    assert measure(network, wanted).stored == {1: 1.0, 3: 0.0}
+
+
+def test_no_encoder_is_loaded_where_no_settings_name_one(network, monkeypatch):
+    monkeypatch.setattr(duration, "_with_encoder", None)
+    assert measure(network, [Settings(encoder="none")]).layers == 0
+
+
+def test_a_line_comes_back_for_every_preset_and_none_where_nothing_can_be_measured(network, tiny_settings):
+    chosen = Settings.of(tiny_settings)
+    quicker = {name: chosen.with_preset(name) for name in ("balanced", "fast")}
+    assert duration_line(network, TASK, chosen, quicker, 1).startswith("About ")
+    assert duration_line(network, TASK, chosen.changed(encoder="./nowhere"), {}, 1) is None
+
+
+def test_measuring_does_not_change_what_is_trained(network, tiny_settings):
+    chosen = Settings.of(tiny_settings | {"epochs": 1})
+    before = saft.SaftClassifier(**chosen.as_dict()).fit(network).predict_proba(network)
+    measure(network, [chosen])
+    after = saft.SaftClassifier(**chosen.as_dict()).fit(network).predict_proba(network)
+    assert (before == after).all()

@@ -1,0 +1,173 @@
+"""Evidence of a growing network is that of a table with the same rows and labels, whatever happened in between.
+
+Covers: online.labelled.
+"""
+
+import copy
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import saft
+from saft import SaftClassifier
+from saft.data.joining import join
+from saft.data.network import HIDDEN
+from saft.features import gathering
+from saft.features.evidence import Evidence
+from saft.online.live import Interaction, LiveNetwork
+
+N, LABELLED = 300, 250
+VARIANTS = {
+    "all evidence": {},
+    "no encoder": {"encoder": "none"},
+    "no trained layer": {"trained_layers": 0},
+    "no labels": {"labels": False},
+    "no likeness, no words": {"alike_texts": False, "neighbour_words": False},
+}
+
+
+@pytest.fixture(scope="module")
+def network():
+    return saft.demo_network(N).hiding(np.arange(LABELLED, N))
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def classifier(request, network, tiny_settings):
+    return SaftClassifier(**tiny_settings | {"epochs": 0} | VARIANTS[request.param]).fit(network)
+
+
+@pytest.fixture(params=[256, 3])
+def live(request, classifier, monkeypatch):
+    """Users and items with more interactions than are compared, and with fewer."""
+    monkeypatch.setattr(gathering, "MOST_COMPARED", request.param)
+    return LiveNetwork(classifier)
+
+
+def interaction(network, number: int, text: str, label=None) -> Interaction:
+    user, item = network.user_ids[int(network.users[number])], network.item_ids[int(network.items[number])]
+    return Interaction(str(user), str(item), text, label)
+
+
+@pytest.fixture
+def some(network) -> list[Interaction]:
+    """With and without a label, of known and of new users and items."""
+    classes = network.classes.to_list()
+    return [
+        interaction(network, 3, "quite good, better than the last one", classes[0]),
+        interaction(network, 3, "it broke again", classes[1]),
+        interaction(network, 60, "nothing to say about it"),
+        Interaction("stranger", "novelty", "who knows", classes[2]),
+        Interaction("stranger", str(network.item_ids[0]), "as good as new"),
+    ]
+
+
+def in_a_table(classifier, live: LiveNetwork, more: list[Interaction]) -> Evidence:
+    """Of the rows of the live network and then of more, gathered from one table with its labels."""
+    added = [live.interaction(number) for number in range(N, len(live))] + more
+    joined = classifier.network_
+    if added:
+        rows = [{"user": one.user, "item": one.item, "text": one.text} for one in added]
+        joined = join(joined, saft.read(rows, labelled=False))
+    labels = np.concatenate([live.labels.values, np.full(len(more), HIDDEN, np.int32)])
+    return classifier.assembly_.loader(replace(joined, labels=labels)).evidence
+
+
+def assert_same(first: Evidence, second: Evidence) -> None:
+    for entry in fields(Evidence):
+        found, expected = getattr(first, entry.name), getattr(second, entry.name)
+        if isinstance(expected, np.ndarray):
+            found, expected = {"": found}, {"": expected}
+        assert found.keys() == expected.keys()
+        for side, values in expected.items():
+            np.testing.assert_allclose(found[side], values, atol=1e-4, err_msg=f"{entry.name} {side}")
+
+
+def test_evidence_of_a_new_interaction_is_that_of_a_table_with_it(network, classifier, live, some):
+    for one in some:
+        expected = in_a_table(classifier, live, [one])
+        assert_same(live.ego_graphs([one])[0].evidence, expected.take(np.array([N])))
+
+
+def test_evidence_of_known_and_added_interactions_is_that_of_the_table(classifier, live, some):
+    live.add(some)
+    whole = in_a_table(classifier, live, [])
+    for number in [*range(0, N, 23), 3, 60, LABELLED - 1, LABELLED, *range(N, N + len(some))]:
+        assert_same(live.ego_graph_of(number).evidence, whole.take(np.array([number])))
+    again = in_a_table(classifier, live, some[:1])
+    assert_same(live.ego_graphs(some[:1])[0].evidence, again.take(np.array([N + len(some)])))
+
+
+def with_labels(classifier, labels: np.ndarray) -> SaftClassifier:
+    """The same model, whose network has these labels."""
+    other = copy.copy(classifier)
+    other.assembly_ = classifier.assembly_.with_network(replace(classifier.network_, labels=labels.copy()))
+    return other
+
+
+def test_after_many_changes_evidence_is_that_of_a_network_built_from_scratch(network, classifier, live, some):
+    classes = network.classes.to_list()
+    numbers = live.add(some[:3])
+    live.label(int(numbers[0]), classes[2])  # of an added one: other, none, and one where there was none
+    live.label(int(numbers[1]), None)
+    live.label(int(numbers[2]), classes[0])
+    live.label(3, classes[1])  # the same of those of training
+    live.label(60, None)
+    live.label(LABELLED + 4, classes[1])
+    live.label(LABELLED + 4, classes[0])
+    live.label(LABELLED + 5, classes[1])
+    live.label(LABELLED + 5, None)
+    live.add(some[3:])
+    live.label(60, classes[2])
+    fresh = LiveNetwork(with_labels(classifier, live.labels.values[:N]))
+    fresh.add([live.interaction(number) for number in range(N, len(live))])
+    np.testing.assert_array_equal(fresh.labels.values, live.labels.values)
+    np.testing.assert_array_equal(fresh.label_totals, live.label_totals)
+    np.testing.assert_array_equal(fresh.fold_totals, live.fold_totals)
+    for name, side in live.sides.items():
+        np.testing.assert_array_equal(fresh.sides[name].label_counts.values, side.label_counts.values)
+        np.testing.assert_allclose(fresh.sides[name].word_sums.values, side.word_sums.values, atol=1e-4)
+    for number in [*range(0, len(live), 31), 3, 60, LABELLED + 4, LABELLED + 5, *range(N, len(live))]:
+        assert_same(live.ego_graph_of(number).evidence, fresh.ego_graph_of(number).evidence)
+    asked = interaction(network, 3, "and now?")
+    assert_same(live.ego_graphs([asked])[0].evidence, fresh.ego_graphs([asked])[0].evidence)
+    np.testing.assert_allclose(
+        live.predict([asked])[0].probabilities, fresh.predict([asked])[0].probabilities, atol=1e-5
+    )
+
+
+def test_without_a_neighbour_evidence_is_that_of_a_network_in_which_it_never_was(network, tiny_settings, some):
+    """For a new interaction, and for labelled and unlabelled ones of training."""
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 0, "neighbours": 300}).fit(network)
+    before, after = LiveNetwork(classifier), LiveNetwork(classifier)
+    for added in (some[0], replace(some[0], label=None)):
+        (number,) = after.add([added])
+        asked, near = interaction(network, 3, "and now?"), after.neighbours(number)["item"]
+        rows = [3, int(near[near < LABELLED][0]), int(near[near >= LABELLED][0])]
+        pairs = [(after.ego_graph_of(row), before.ego_graph_of(row)) for row in rows]
+        pairs.append((after.ego_graphs([asked])[0], before.ego_graphs([asked])[0]))
+        for ego, expected in pairs:
+            place = int(np.flatnonzero(ego.neighbourhood.rows == number)[0])
+            without = after.without_neighbour(ego, place)
+            assert number not in without.neighbourhood.rows
+            assert_same(without.evidence, expected.evidence)
+        before.add([added])
+
+
+def test_a_neighbour_of_the_same_fold_shows_no_label_that_could_be_removed(network, tiny_settings):
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 0, "neighbours": 300}).fit(network)
+    live, folds = LiveNetwork(classifier), classifier.assembly_.features.folds
+    checked = 0
+    for number in range(0, LABELLED, 5):
+        ego = live.ego_graph_of(number)
+        for place, row in enumerate(ego.neighbourhood.rows.tolist()):
+            if row < LABELLED and folds[row] == folds[number]:
+                without = live.without_neighbour(ego, place).evidence
+                np.testing.assert_array_equal(without.totals, ego.evidence.totals)
+                for side, shared in ego.neighbourhood.shares_node.items():
+                    np.testing.assert_array_equal(without.labels[side], ego.evidence.labels[side])
+                    lost = ego.evidence.words[side] - without.words[side]
+                    said = np.append(1, classifier.assembly_.features.log_odds[folds[number], row])
+                    np.testing.assert_allclose(lost[0], said * shared[place], atol=1e-4)
+                checked += 1
+    assert checked > 20
