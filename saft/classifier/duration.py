@@ -18,7 +18,9 @@ import numpy as np
 import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
-from saft.features.ngrams import MOST_FITTED
+from saft.features.folds import FOLDS, fold_of_rows
+from saft.features.ngrams import MOST_FITTED, NgramModel
+from saft.features.sentences import MANY, STRENGTHS
 from saft.settings import NO_ENCODER, Settings
 
 if TYPE_CHECKING:
@@ -28,10 +30,13 @@ if TYPE_CHECKING:
 SAMPLE = 200  # rows whose n-grams are fitted, and texts that are looked up in the store
 TIMED, TIMES = 16, 3  # texts that are run through a layer, and how often
 
-# Linear models, in multiples of what the n-grams of the sample take: to begin with, per row fitted, per row read.
-# Measured on 200 to 10,000 interactions of the marketplace.
-WITHOUT_ENCODER = (2.0, 0.0019, 0.0002)
-BY_SENTENCES = (1.5, 0.0016, 0.0001)
+MULTIPLIED = 1000  # rows of a matrix like those of sentence vectors
+
+# Linear models without sentence vectors, in multiples of what the n-grams of the sample take: to begin with, per row
+# fitted, per row read. Measured on 200 to 10,000 interactions of the marketplace.
+BEGIN, PER_FITTED, PER_READ = 2.0, 0.0019, 0.0002
+SHARE_SOLVED = 0.65  # of the rows, in a regression on sentence vectors: one or two folds are left out
+EVALUATIONS = 25  # until such a regression is solved, measured on as many interactions
 BESIDE_LAYERS = 1.25  # messages, the head and the optimiser's step, in multiples of the layers that are trained
 ADDED_TOKENS = 6  # proxy, user, item, structure, side features: through the trained layers with the text
 REMOVALS, MOST_REMOVED_FROM = 7, 2_000  # the report predicts so many rows anew without each part that the model reads
@@ -57,6 +62,7 @@ class Pace:
         ngrams: that n-grams of SAMPLE rows take to be read and fitted.
         forward: that a token takes through a layer of the encoder.
         both_ways: that it takes through a layer that is trained, and back.
+        evaluation: that a regression on sentence vectors takes to evaluate its loss, per row.
         layers: of the encoder that are used.
         width: numbers in the state of a token.
         tokens: of a text, on average.
@@ -67,6 +73,7 @@ class Pace:
     ngrams: float
     forward: float = 0.0
     both_ways: float = 0.0
+    evaluation: float = 0.0
     layers: int = 0
     width: int = 0
     tokens: float = 0.0
@@ -88,10 +95,10 @@ class Estimate:
 
     def linear_models(self) -> float:
         fitted = min(self.task.train, MOST_FITTED)
-        parts = [WITHOUT_ENCODER]
-        if self.frozen and self.settings.sentences:
-            parts.append(BY_SENTENCES)
-        return sum(self.pace.ngrams * (begin + fitted * fit + self.task.rows * read) for begin, fit, read in parts)
+        found = self.pace.ngrams * (BEGIN + fitted * PER_FITTED + self.task.rows * PER_READ)
+        if self.frozen and self.settings.sentences and self.settings.words:
+            found += sentence_regressions(fitted) * SHARE_SOLVED * fitted * EVALUATIONS * self.pace.evaluation
+        return found
 
     def reading(self) -> float:
         """Texts through the frozen layers, as far as that was not done before."""
@@ -143,6 +150,12 @@ class Estimate:
         return 0.0 if needed <= self.pace.room else self.pace.tokens * self.frozen * self.pace.forward
 
 
+def sentence_regressions(rows: int) -> int:
+    """How many regressions a model of sentence vectors takes: for every strength, without a fold and without two."""
+    without = FOLDS * (FOLDS + 1) // 2 if rows < MANY else FOLDS + 1
+    return without * len(STRENGTHS) + FOLDS + 1
+
+
 def duration_line(
     network: TextualInteractionNetwork, task: Task, chosen: Settings, quicker: Mapping[str, Settings], trainings: int
 ) -> str | None:
@@ -190,9 +203,6 @@ def in_words(duration: float) -> str:
 
 def measure(network: TextualInteractionNetwork, wanted: list[Settings]) -> Pace:
     """The pace of this machine with this table; of the encoder that these settings name, if they name one."""
-    from saft.features.folds import fold_of_rows
-    from saft.features.ngrams import NgramModel
-
     labelled = np.flatnonzero(network.is_labelled)
     rows = network.take(np.random.default_rng(0).permutation(labelled)[:SAMPLE])
     folds = fold_of_rows(len(rows), 0)
@@ -200,30 +210,48 @@ def measure(network: TextualInteractionNetwork, wanted: list[Settings]) -> Pace:
     reading = [settings for settings in wanted if settings.encoder != NO_ENCODER]
     if not reading:
         return Pace(ngrams)
-    return _with_encoder(ngrams, rows.texts, reading)
+    return _with_encoder(ngrams, network, rows.texts, reading)
 
 
-def _with_encoder(ngrams: float, texts: pl.Series, wanted: list[Settings]) -> Pace:
+def _with_encoder(ngrams: float, network: TextualInteractionNetwork, sample: pl.Series, wanted: list[Settings]) -> Pace:
     """The settings name the same encoder, and train more or fewer of its layers."""
-    from saft.features.tokens import load_tokenizer, tokenise
+    from saft.features.tokens import enough_tokens, load_tokenizer, tokenise
     from saft.learning.frozen_layers import FrozenLayers
     from saft.learning.frozen_store import frozen_folder, limit_bytes
     from saft.model.encoder import TextEncoder
 
     settings = wanted[0]
-    if not settings.words:
-        texts = pl.repeat("", len(texts), eager=True)
-    tokens = tokenise(texts, load_tokenizer(settings.encoder), settings.max_length)
-    encoder = TextEncoder.load(settings.encoder, settings.layers or None)
+    encoder, tokenizer = TextEncoder.load(settings.encoder, settings.layers or None), load_tokenizer(settings.encoder)
+    # Cut as training will cut them, so that they are found in the store.
+    longest = settings.max_length or min(enough_tokens(network.texts, tokenizer), encoder.longest_text)
+    tokens = tokenise(sample if settings.words else pl.repeat("", len(sample), eager=True), tokenizer, longest)
     forward, both_ways = _through_a_layer(encoder, tokens)
-    stored = {}
-    if frozen_folder().is_dir():
-        for trained in {one.trained_layers for one in wanted}:
-            cut = TextEncoder(encoder.model, None, trained)
-            if cut.frozen:
-                stored[cut.frozen] = FrozenLayers(cut).share_stored(tokens)
-    mean, room = float(tokens.lengths.mean()), min(limit_bytes(), _free())
-    return Pace(ngrams, forward, both_ways, encoder.n_layers, encoder.width, mean, stored, room)
+    stored, columns = {}, 0
+    for trained in {one.trained_layers for one in wanted}:
+        cut = TextEncoder(encoder.model, None, trained)
+        columns = max(columns, len(cut.depths) * cut.width)
+        if cut.frozen and frozen_folder().is_dir():
+            stored[cut.frozen] = FrozenLayers(cut).share_stored(tokens)
+    return Pace(
+        ngrams,
+        forward,
+        both_ways,
+        _evaluation(columns, network.n_classes) if columns else 0.0,
+        encoder.n_layers,
+        encoder.width,
+        float(tokens.lengths.mean()),
+        stored,
+        min(limit_bytes(), _free()),
+    )
+
+
+def _evaluation(columns: int, n_classes: int) -> float:
+    """Seconds per row that a regression on so many columns takes to evaluate its loss and its gradient."""
+    import torch
+
+    rows, weights = torch.ones(MULTIPLIED, columns), torch.ones(columns, n_classes)
+    errors = rows @ weights
+    return _timed(lambda: (rows @ weights, rows.T @ errors), TIMES) / (TIMES * MULTIPLIED)
 
 
 def _through_a_layer(encoder: TextEncoder, tokens: Tokens) -> tuple[float, float]:

@@ -1,8 +1,9 @@
 """SentenceModel: class log-odds of a text by a linear model of its vectors, means of a frozen encoder's states.
 
 The counterpart of :mod:`saft.features.ngrams` for what an encoder understands: multinomial logistic regression on
-standardised means at several depths of the encoder, its strength chosen by the likelihood of rows that it was not fitted to. Log-odds of a labelled
-interaction come from a regression without its fold, whose strength was chosen without its fold as well.
+standardised means at several depths of the encoder, its strength chosen by the likelihood of rows that it was not
+fitted to. Log-odds of a labelled interaction come from a regression without its fold, whose strength was chosen without
+its fold as well.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class TrainerState:
     seconds: float = 0.0  # spent in these steps
     best_score: float = -1.0  # validation Macro-F1 of the weights that are kept
     best_epoch: int = 0  # 0 is the start
-    best_goodness: float = -1e9  # what decides between epochs: that score, or a likelihood if there is a start
+    best_goodness: float = -1e9  # what decides between epochs: that score, or the start's judgement
     best_share: float = 1.0  # how much of what training added to the start is kept
     start_macro_f1: float = math.nan  # validation scores before the first step; nan if the start is no candidate
     start_micro_f1: float = math.nan

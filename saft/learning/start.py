@@ -5,7 +5,10 @@ validation rows say so: the logits that are delivered are
 
     start + share · (trained − start),   share between 0 and 1
 
-with the share that makes the validation rows most likely; a Beta(2, 2) prior pulls it to one half where they are few.
+with the share that scores best on the validation rows, in the mean of Macro-F1 and Micro-F1. Few rows say little: a
+share other than one half has to gain more, the fewer they are. (Likelihood would be less noisy, but chooses too small
+shares: training makes a model bolder, in its errors too.)
+
 Both are linear in the head, so that the mixture is a head itself: nothing has to be kept beside it.
 """
 
@@ -17,10 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saft.features.regression import log_loss
+from saft.metrics import macro_f1, micro_f1
 from saft.model.base import SideFeatureModel
 
-SHARES = np.linspace(0.0, 1.0, 21)
+SHARES = (0.5, 0.25, 0.75, 0.0, 1.0)  # the first of equals is chosen
+DOUBT = 0.5  # what a share at the end has to gain, times twice the square root of the number of rows
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,14 @@ class Start:
     weights: Tensor
 
     def best_share(self, trained: np.ndarray, labels: np.ndarray) -> float:
-        """How much of what training adds to keep, by the likelihood of these rows."""
+        """How much of what training adds to keep, by these rows."""
+        return max(SHARES, key=lambda share: self.goodness(trained, labels, share))
 
-        def loss(share: float) -> float:
-            prior = np.log(max(share * (1 - share), 1e-3))
-            return log_loss(self.mixed(trained, share), labels) * len(labels) - float(prior)
-
-        return float(min(SHARES, key=loss))
+    def goodness(self, trained: np.ndarray, labels: np.ndarray, share: float) -> float:
+        """The score of the mixture, less what chance may have added to it."""
+        predicted, n_classes = self.mixed(trained, share).argmax(axis=1), trained.shape[1]
+        scored = (macro_f1(labels, predicted, n_classes) + micro_f1(labels, predicted, n_classes)) / 2
+        return scored - DOUBT * abs(share - 0.5) / np.sqrt(max(len(labels), 1))
 
     def mixed(self, trained: np.ndarray, share: float) -> np.ndarray:
         return self.logits + share * (trained - self.logits)

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saft.features.regression import log_loss
 from saft.learning.callbacks import Callback, CallbackList, EpochRecord, TrainerState
 from saft.learning.checkpoint import Checkpoint, Parts
 from saft.learning.loader import Loader
@@ -42,7 +41,7 @@ class Trainer:
         valid: rows to score after every epoch, with their labels; without any, the last epoch is kept.
         loss: what is minimised, if not what the settings say.
         start: what the model predicts before any step, if that is better than chance. It then competes with the
-            epochs and is mixed with the best of them, and likelihood decides between them instead of Macro-F1.
+            epochs and is mixed with the best of them, see :mod:`~saft.learning.start`.
         refresh_at_most: rows outside of training whose cached states are renewed after an epoch; None means as many
             as there are training rows.
         checkpoint: file to continue from, if it exists; rewritten every ``checkpoint_seconds`` and after every epoch.
@@ -174,13 +173,14 @@ class Trainer:
 
         The weights are kept if they are the best.
         """
-        share = 1.0
+        share, goodness = 1.0, None
         if self.start is not None and len(self.valid):
             share = self.start.best_share(logits, self.valid_labels) if epoch else 0.0
+            goodness = self.start.goodness(logits, self.valid_labels, share)
             logits = self.start.mixed(logits, share)
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
-        goodness = macro if self.start is None else -log_loss(logits, self.valid_labels) if len(self.valid) else 0.0
+        goodness = macro if goodness is None else goodness
         if not len(self.valid) or goodness > self.state.best_goodness:
             self.best.keep(self.accelerator.unwrap_model(self.model), epoch, macro, self.state)
             self.state.best_goodness, self.state.best_share = goodness, share

@@ -21,7 +21,8 @@ from saft.errors import InputError
 from saft.features.backbones import open_backbone
 from saft.features.tokens import Tokens, enough_tokens, load_tokenizer, tokenise
 from saft.model.base import pooled
-from saft.model.encoder import FAMILIES, TextEncoder
+from saft.model.encoder import TextEncoder
+from saft.model.families import FAMILIES
 from saft.settings import Settings
 from saft.writing import cache_folder, replacing
 

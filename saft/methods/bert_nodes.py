@@ -23,7 +23,8 @@ from saft.methods._card import Method
 from saft.methods._fine_tuned import POOLING, FineTuned, TextModel
 from saft.model.base import NodeTable, Output, Sizes
 from saft.model.batch import Batch
-from saft.model.encoder import NO_POSITION, TextEncoder
+from saft.model.encoder import TextEncoder
+from saft.model.families import NO_POSITION
 from saft.settings import TEXT_ONLY, Settings
 
 

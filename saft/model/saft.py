@@ -32,7 +32,8 @@ from torch.nn import functional
 from saft.errors import InputError
 from saft.model.base import NodeTable, Output, SideFeatureModel, Sizes, means
 from saft.model.batch import Batch, Nodes
-from saft.model.encoder import NO_POSITION, TextEncoder
+from saft.model.encoder import TextEncoder
+from saft.model.families import NO_POSITION
 from saft.model.message_passing import GatedAttentionUnit, LineGraphAttention
 from saft.model.readout import READOUTS, LayerOutput
 from saft.settings import Settings

@@ -2,17 +2,21 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import saft
 from saft.classifier import duration
 from saft.classifier.duration import (
     ADDED_TOKENS,
+    BEGIN,
     BESIDE_LAYERS,
-    BY_SENTENCES,
+    EVALUATIONS,
     MOST_REMOVED_FROM,
+    PER_FITTED,
+    PER_READ,
     REMOVALS,
-    WITHOUT_ENCODER,
+    SHARE_SOLVED,
     Estimate,
     Pace,
     Task,
@@ -20,12 +24,17 @@ from saft.classifier.duration import (
     in_words,
     measure,
     sentence,
+    sentence_regressions,
 )
+from saft.features import sentences
+from saft.features.folds import fold_of_rows
 from saft.features.ngrams import MOST_FITTED
 from saft.settings import PRESETS, Settings
 
 TASK = Task(rows=50, train=30, valid=5, scored=8, texts=40)
-PACE = Pace(ngrams=0.4, forward=0.001, both_ways=0.003, layers=6, width=32, tokens=12.0, stored={4: 0.25})
+PACE = Pace(
+    ngrams=0.4, forward=0.001, both_ways=0.003, evaluation=1e-6, layers=6, width=32, tokens=12.0, stored={4: 0.25}
+)
 
 
 def estimate(**changes) -> Estimate:
@@ -91,14 +100,30 @@ def test_where_the_store_has_no_room_every_reading_of_a_row_runs_the_frozen_laye
 
 
 def test_linear_models_cost_by_the_rows_they_are_fitted_to_and_those_they_read():
-    begin, fit, read = WITHOUT_ENCODER
-    expected = PACE.ngrams * (begin + TASK.train * fit + TASK.rows * read)
+    expected = PACE.ngrams * (BEGIN + TASK.train * PER_FITTED + TASK.rows * PER_READ)
     assert estimate(encoder="none").linear_models() == pytest.approx(expected)
     assert estimate(sentences=False).linear_models() == pytest.approx(expected)
-    begin, fit, read = BY_SENTENCES
-    more = PACE.ngrams * (begin + TASK.train * fit + TASK.rows * read)
-    assert estimate().linear_models() == pytest.approx(expected + more)
     assert estimate(trained_layers=6).linear_models() == pytest.approx(expected)  # no frozen layer, no sentence vector
+    more = 0.0
+    for _ in range(sentence_regressions(TASK.train)):
+        for _ in range(EVALUATIONS):
+            more += SHARE_SOLVED * TASK.train * PACE.evaluation
+    assert estimate().linear_models() == pytest.approx(expected + more)
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_as_many_regressions_are_counted_as_a_model_of_sentence_vectors_solves(monkeypatch, many):
+    solved = []
+    monkeypatch.setattr(sentences, "MANY", 0 if many else 10_000)
+    monkeypatch.setattr(duration, "MANY", 0 if many else 10_000)
+    monkeypatch.setattr(
+        sentences, "regress", lambda rows, turned, targets, start, *_: solved.append(len(rows)) or start
+    )
+    rng = np.random.default_rng(0)
+    vectors, labels = rng.standard_normal((100, 2, 3), np.float32), rng.integers(3, size=100)
+    sentences.SentenceModel.fit(vectors, labels, 3, fold_of_rows(100, 0), 0)
+    assert len(solved) == pytest.approx(sentence_regressions(100), abs=6)
+    assert np.mean(solved) == pytest.approx(SHARE_SOLVED * 100, abs=6)
 
 
 def test_no_more_rows_are_fitted_than_a_linear_model_takes():
@@ -161,6 +186,13 @@ def test_layers_tokens_and_what_the_store_has_are_measured(network, tiny_setting
     assert set(pace.stored.values()) <= {0.0}
     saft.SaftClassifier(**best.changed(epochs=0).as_dict()).fit(network)
     assert measure(network, wanted).stored == {1: 1.0, 3: 0.0}
+
+
+def test_texts_are_cut_as_training_cuts_them_where_nothing_is_said_about_it(network, tiny_settings):
+    best = Settings.of(tiny_settings | {"trained_layers": 2, "max_length": 0, "layers": 2, "epochs": 0})
+    best = best.with_preset("balanced")
+    saft.SaftClassifier(**best.as_dict()).fit(network)
+    assert measure(network, [best]).stored == {2: 1.0}
 
 
 def test_no_encoder_is_loaded_where_no_settings_name_one(network, monkeypatch):

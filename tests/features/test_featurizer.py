@@ -20,9 +20,9 @@ def network():
 
 
 def word_counts(tokens) -> np.ndarray:
-    """(texts, 20) how often each of the commonest tokens occurs: in place of the vectors of frozen layers."""
+    """(texts, 1, 20) how often each of the commonest tokens occurs: in place of the vectors of frozen layers."""
     pieces = np.split(tokens.flat, tokens.starts[1:-1]) if len(tokens) else []
-    return np.array([np.bincount(piece, minlength=24)[4:24] for piece in pieces], np.float32).reshape(-1, 20)
+    return np.array([np.bincount(piece, minlength=24)[4:24] for piece in pieces], np.float32).reshape(-1, 1, 20)
 
 
 def fitted(network, settings, **changes) -> tuple[Featurizer, Features]:

@@ -35,8 +35,13 @@ def folds() -> np.ndarray:
     return fold_of_rows(N, 7)
 
 
+def deep(vectors) -> np.ndarray:
+    """(texts, depths, width): the first half of the columns below the second."""
+    return vectors.reshape(len(vectors), 2, -1)
+
+
 def fitted(vectors, labels, folds) -> SentenceModel:
-    return SentenceModel.fit(vectors, labels, CLASSES, folds, seed=3)
+    return SentenceModel.fit(deep(vectors), labels, CLASSES, folds, seed=3)
 
 
 def by_scikit_learn(vectors, labels, rows, strength) -> np.ndarray:
@@ -101,20 +106,20 @@ def test_labels_of_a_fold_do_not_reach_the_view_without_it(monkeypatch, vectors,
 
 def test_log_odds_of_new_vectors_are_those_of_the_last_view(vectors, labels, folds):
     model = fitted(vectors, labels, folds)
-    np.testing.assert_array_equal(model.log_odds(vectors), model.fitted_log_odds[FOLDS])
+    np.testing.assert_array_equal(model.log_odds(deep(vectors)), model.fitted_log_odds[FOLDS])
     unlabelled = model.fitted_log_odds[FOLDS, KNOWN:]
     assert (unlabelled.argmax(axis=1) == np.arange(KNOWN, N) % CLASSES).mean() > 0.5
-    assert np.abs(model.log_odds(vectors * 1e4)).max() == LARGEST
+    assert np.abs(model.log_odds(deep(vectors * 1e4))).max() == LARGEST
 
 
-def test_directions_are_of_length_one_around_the_mean_of_all_texts(vectors, labels, folds):
+def test_directions_are_those_of_the_upper_depth_of_length_one_around_the_mean_of_all_texts(vectors, labels, folds):
     model = fitted(vectors, labels, folds)
-    centred = vectors - vectors.mean(axis=0)
+    centred = (vectors - vectors.mean(axis=0))[:, WIDTH // 2 :]
     expected = centred / np.linalg.norm(centred, axis=1, keepdims=True)
-    np.testing.assert_allclose(model.directions(vectors), expected, atol=1e-6)
+    np.testing.assert_allclose(model.directions(deep(vectors)), expected, atol=1e-6)
     np.testing.assert_allclose(model.fitted_directions, expected, atol=1e-3)
     assert model.fitted_directions.dtype == np.float16
-    assert not model.directions(vectors.mean(axis=0)[None]).any()  # it points nowhere
+    assert not model.directions(deep(vectors.mean(axis=0)[None])).any()  # it points nowhere
 
 
 def test_the_same_seed_gives_the_same_log_odds(vectors, labels, folds):

@@ -100,19 +100,19 @@ def test_a_sentence_vector_is_the_means_of_the_states_at_several_depths(tiny_enc
     encoder = TextEncoder.load(tiny_encoder, trained=trained)
     found = FrozenLayers(encoder).vectors(tokens)
     assert encoder.depths == list(range(1, 4 - trained))
-    assert found.shape == (len(tokens), len(encoder.depths) * encoder.width)
+    assert found.shape == (len(tokens), len(encoder.depths), encoder.width)
     assert found.dtype == np.float32
     for text in range(0, len(tokens), 9):
         cut = [TextEncoder.load(tiny_encoder, layers=depth, trained=0) for depth in encoder.depths]
         expected = [literal_states(one, tokens, text).mean(axis=0, dtype=np.float32) for one in cut]
-        np.testing.assert_allclose(found[text], np.concatenate(expected), atol=2e-3)
+        np.testing.assert_allclose(found[text], np.stack(expected), atol=2e-3)
     assert not frozen_folder().exists()  # so few texts are remembered in memory
     monkeypatch.setattr(frozen_layers, "REMEMBERED", 9)
     np.testing.assert_allclose(FrozenLayers(encoder).vectors(tokens), found, atol=2e-3)
     kinds = [path.parent.name.rpartition("-")[2] for path in frozen_folder().glob("*/*.index.npy")]
     assert kinds == ["means" if trained == 0 else "states"]  # states take far more room
     none = FrozenLayers(encoder).vectors(tokens.take(np.empty(0, np.int64)))
-    assert none.shape == (0, found.shape[1])
+    assert none.shape == (0, *found.shape[1:])
 
 
 def test_a_few_texts_are_remembered_in_memory_and_not_written(encoder, tokens, embedded, monkeypatch):

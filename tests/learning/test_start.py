@@ -1,96 +1,47 @@
-"""What a model starts from, and how much of what training adds is kept: against the formulas written out."""
-
-import itertools
+"""The start of a model, and how much of what training adds to it is kept. Covers: learning.start."""
 
 import numpy as np
 import pytest
 import torch
-from scipy.special import log_softmax
 
-import saft
-from saft import SaftClassifier
-from saft.classifier.assembly import Assembly
-from saft.learning import trainer
-from saft.learning.prediction import predict_logits
-from saft.learning.start import SHARES, Start
+from saft.learning.start import Start
+from saft.model.base import Sizes
+from saft.model.regression import RegressionModel
 from saft.settings import Settings
 
-
-@pytest.fixture
-def start() -> Start:
-    return Start(np.random.default_rng(0).normal(size=(40, 3)), torch.zeros(1, 3))
-
-
-def literal_share(start: Start, trained: np.ndarray, labels: np.ndarray) -> float:
-    losses = []
-    for share in SHARES:
-        loss = -np.log(max(share * (1 - share), 1e-3))  # Beta(2, 2), but for its constant
-        for at_start, after, label in zip(start.logits, trained, labels, strict=True):
-            loss -= log_softmax(at_start + share * (after - at_start))[label]
-        losses.append(loss)
-    return float(SHARES[int(np.argmin(losses))])
+LABELS = np.random.default_rng(0).integers(0, 3, 400)
+NOISE = np.random.default_rng(1).normal(size=(400, 3)).astype(np.float32)
+INFORMED = NOISE + 2 * np.eye(3, dtype=np.float32)[LABELS]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_share_is_the_one_that_makes_validation_rows_likeliest(start, seed):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 3, 40)
-    trained = start.logits + rng.normal(size=(40, 3)) + seed / 3 * np.eye(3)[labels]
-    assert start.best_share(trained, labels) == pytest.approx(literal_share(start, trained, labels))
+def start(logits: np.ndarray) -> Start:
+    return Start(logits, torch.zeros(1, 3))
 
 
-def test_what_training_adds_is_kept_if_it_is_right_and_not_if_it_is_wrong(start):
-    labels = np.arange(40) % 3
-    right = start.logits + np.eye(3)[labels]
-    assert start.best_share(right, labels) > 0.8
-    assert start.best_share(start.logits + np.eye(3)[(labels + 1) % 3], labels) < 0.2
-    assert start.best_share(start.logits, labels) == 0.5  # rows that say nothing
-    assert 0.4 < Start(start.logits[:1], start.weights).best_share(right[:1], labels[:1]) < 0.95
+def test_more_of_a_training_is_kept_if_the_start_misleads_and_less_if_the_training_does():
+    assert start(4 * NOISE[::-1]).best_share(INFORMED, LABELS) > 0.5
+    assert start(INFORMED).best_share(4 * NOISE[::-1], LABELS) < 0.5
 
 
-def test_the_mixture_goes_from_the_start_to_the_end(start):
-    trained = start.logits + 1
-    np.testing.assert_array_equal(start.mixed(trained, 0.0), start.logits)
-    np.testing.assert_allclose(start.mixed(trained, 1.0), trained)
-    np.testing.assert_allclose(start.mixed(trained, 0.25), start.logits + 0.25)
+def test_the_score_of_the_mixture_is_at_least_that_of_the_half_and_few_rows_need_a_large_gain_to_leave_it():
+    begun, trained = start(INFORMED), NOISE + np.eye(3, dtype=np.float32)[LABELS]
+    share = begun.best_share(trained, LABELS)
+    assert begun.goodness(trained, LABELS, share) >= begun.goodness(trained, LABELS, 0.5)
+    few = Start(INFORMED[:4], torch.zeros(1, 3))
+    assert few.goodness(trained[:4], LABELS[:4], 1.0) <= few.goodness(trained[:4], LABELS[:4], 0.5) + 1 - 0.125
 
 
-@pytest.fixture(scope="module")
-def network():
-    return saft.demo_network(240)
+def test_without_validation_rows_to_speak_of_start_and_training_count_the_same():
+    assert start(INFORMED[:1]).best_share(INFORMED[:1], LABELS[:1]) == pytest.approx(0.5)
 
 
-@pytest.fixture(scope="module")
-def parts(network):
-    return saft.split(network)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_mixed_into_the_head_the_model_gives_the_mixture(network, parts, tiny_settings, share):
-    assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
-    loader, model = assembly.loader(), assembly.model.eval()
-    start = assembly.start(parts.valid)
-    np.testing.assert_allclose(start.logits, predict_logits(model, loader, parts.valid), atol=1e-5)
-    with torch.no_grad():
-        model.head.weight.add_(torch.randn(model.head.weight.shape, generator=torch.Generator().manual_seed(0)) / 10)
-        model.head.bias.add_(1.0)
-    trained = predict_logits(model, loader, parts.valid)
-    start.mix_into(model, share)
-    expected = start.mixed(trained, share)
-    np.testing.assert_allclose(predict_logits(model, loader, parts.valid), expected, atol=1e-4)
-
-
-def test_the_delivered_model_is_the_mixture_that_validation_chose(network, parts, tiny_settings, monkeypatch):
-    """The same training with the share 0.3 and with all of what it added."""
-    scores = itertools.count()
-    monkeypatch.setattr(trainer, "log_loss", lambda *_: -float(next(scores)))  # the last epoch is the best
-
-    def logits(share: float) -> np.ndarray:
-        monkeypatch.setattr(Start, "best_share", lambda *_: share)
-        classifier = SaftClassifier(**tiny_settings).fit(network, train=parts.train, valid=parts.valid)
-        assert classifier.report().best_epoch == 2
-        return predict_logits(classifier.model_, classifier.assembly_.loader(), parts.test)
-
-    at_start, mixed, trained = (logits(share) for share in (0.0, 0.3, 1.0))
-    assert np.abs(trained - at_start).max() > 0.01
-    np.testing.assert_allclose(mixed, at_start + 0.3 * (trained - at_start), atol=1e-4)
+def test_a_mixed_head_gives_the_mixture_of_logits():
+    torch.manual_seed(0)
+    model = RegressionModel(None, Settings(encoder="none"), Sizes(3, 1, 1, 0, 0, side_features=5))
+    features, weights = torch.randn(7, 5), torch.randn(6, 3)
+    at_start = features @ weights[:-1] + weights[-1]
+    trained = model.side_logits(features)
+    Start(at_start.numpy(), weights).mix_into(model, 0.3)
+    np.testing.assert_allclose(
+        model.side_logits(features).numpy(), (at_start + 0.3 * (trained - at_start)).numpy(), atol=1e-5
+    )

@@ -83,17 +83,17 @@ class Recorder(Callback):
 
 
 def score_as(monkeypatch, *scores):
-    """Let validation have these Macro-F1 scores and likelihoods, one after the other; the first is that of the start.
-    Nothing of the start is mixed with the epochs."""
+    """Let validation have these scores, one after the other; the first is that of the start, of which nothing is mixed
+    with the epochs."""
     given, latest = iter(scores), [0.0]
 
     def score(*_) -> float:
         latest[0] = next(given)
         return latest[0]
 
-    monkeypatch.setattr(trainer, "macro_f1", score)
-    monkeypatch.setattr(trainer, "log_loss", lambda *_: -latest[0])
     monkeypatch.setattr(Start, "best_share", lambda *_: 1.0)
+    monkeypatch.setattr(Start, "goodness", score)
+    monkeypatch.setattr(trainer, "macro_f1", lambda *_: latest[0])
 
 
 def weights(classifier) -> dict[str, torch.Tensor]:
@@ -247,8 +247,10 @@ def test_training_stops_when_validation_gets_no_better(network, tiny_settings):
     recorder = Recorder()
     settings = tiny_settings | {"epochs": 30, "patience": 2, "learning_rate": 0.0, "head_learning_rate": 0.0}
     classifier = SaftClassifier(**settings | {"valid_share": 0.1}).fit(network, callbacks=[recorder])
-    assert len(recorder.records) == 2  # nothing can get better than the start
-    assert classifier.report().best_epoch == 0
+    assert len(recorder.records) <= 3  # nothing can get better than the start, but an epoch may be as good
+    untrained = SaftClassifier(**settings | {"valid_share": 0.1, "epochs": 0}).fit(network)
+    for name, weight in weights(untrained).items():
+        torch.testing.assert_close(weights(classifier)[name], weight, msg=name)
 
 
 def test_after_training_the_model_has_the_weights_of_the_best_epoch(network, tiny_settings, monkeypatch):
@@ -271,6 +273,21 @@ def test_if_no_epoch_is_better_than_the_start_the_model_keeps_its_weights(networ
     assert (kept.report().best_epoch, kept.report().epochs, kept.report().start_macro_f1) == (0, 2, 0.9)
     assert "best before the first epoch" in str(kept.report())
     assert all(torch.equal(a, b) for a, b in zip(weights(untrained).values(), weights(kept).values(), strict=True))
+
+
+def test_the_delivered_model_is_the_mixture_that_validation_chose(network, tiny_settings, monkeypatch):
+    """The same training with nothing, a part and all of what it adds to the start."""
+    parts = saft.split(network)
+
+    def logits(share: float) -> np.ndarray:
+        score_as(monkeypatch, 0.1, 0.2, 0.3)
+        monkeypatch.setattr(Start, "best_share", lambda *_: share)
+        classifier = SaftClassifier(**tiny_settings).fit(network, train=parts.train, valid=parts.valid)
+        return predict_logits(classifier.model_, classifier.assembly_.loader(), parts.test)
+
+    at_start, mixed, trained = (logits(share) for share in (0.0, 0.3, 1.0))
+    assert np.abs(trained - at_start).max() > 0.01
+    np.testing.assert_allclose(mixed, at_start + 0.3 * (trained - at_start), atol=1e-4)
 
 
 def test_the_start_is_scored_by_what_the_model_predicts_before_training(network, tiny_settings):

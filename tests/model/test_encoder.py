@@ -1,4 +1,7 @@
-"""Every family gives the states of AutoModel; all tokens attend to added tokens, which have no position."""
+"""Every family gives the states of AutoModel; all tokens attend to added tokens, which have no position.
+
+Covers: model.families.
+"""
 
 import pytest
 import torch
@@ -6,7 +9,8 @@ import transformers
 from transformers import AutoModel
 
 import saft
-from saft.model.encoder import FAMILIES, NO_POSITION, TextEncoder
+from saft.model.encoder import TextEncoder
+from saft.model.families import FAMILIES, NO_POSITION
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 60}
 CONFIGS = {

@@ -19,7 +19,8 @@ from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.model.base import Sizes, masked_mean
 from saft.model.batch import Batch
-from saft.model.encoder import NO_POSITION, TextEncoder
+from saft.model.encoder import TextEncoder
+from saft.model.families import NO_POSITION
 from saft.model.saft import ADDED, PROXY, TEXT, SaftModel
 from saft.settings import AS_PRINTED, TEXT_ONLY, Settings
 

@@ -12,7 +12,10 @@ PAPER = [
     "goodreads_children", "amazon_apps", "amazon_movie", "goodreads_crime", "goodreads_poetry", "google_vermont",
     "google_hawaii", "amazon_products",
 ]  # fmt: skip
-AT_HAND = ["musical_instruments", "rent_the_runway_fit", "rent_the_runway_rating", "rotten_tomatoes", "naver_movies"]
+AT_HAND = [
+    "catalyst_f6f7", "musical_instruments", "naver_movies", "qatar_living", "rent_the_runway_fit",
+    "rent_the_runway_rating", "rotten_tomatoes",
+]  # fmt: skip
 CARD = """
 title = "A network"
 source = "somebody"
