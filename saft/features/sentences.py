@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from scipy.special import log_softmax
 
 from saft.data.network import HIDDEN
@@ -19,9 +18,10 @@ from saft.features.folds import FOLDS, VIEWS
 from saft.features.ngrams import LARGEST, MOST_FITTED
 from saft.features.regression import log_loss, regress
 
-STRENGTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # C: larger is less regularised
-STEPS = 100
+STRENGTHS = (3e-4, 1e-3, 3e-3)  # C: larger is less regularised
+STEPS = 60
 MANY = MOST_FITTED // 4  # with so many rows, one fold is enough to choose a strength by
+SELECTING = 3_000  # rows that a strength is chosen by are fitted to
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _Regressions:
 
     def __init__(self, columns: np.ndarray, known: np.ndarray, fold: np.ndarray, n_classes: int) -> None:
         self.columns, self.known, self.fold, self.n_classes = columns, known, fold, n_classes
-        self._solved: dict[tuple[frozenset[int], float], np.ndarray] = {}
+        self._solved: dict[tuple[frozenset[int], float, int | None], np.ndarray] = {}
 
     def best(self, hidden: frozenset[int]) -> np.ndarray:
         """(width + 1, classes) weights and, last, offsets. The hidden folds do not choose the strength either."""
@@ -116,17 +116,16 @@ class _Regressions:
         out = np.flatnonzero(self.fold == scored)
         if not len(out):
             return 0.0
-        solved = self._solve(hidden | {scored}, strength)
+        solved = self._solve(hidden | {scored}, strength, SELECTING)
         return log_loss(self.columns[out] @ solved[:-1] + solved[-1], self.known[out]) * len(out)
 
-    def _solve(self, hidden: frozenset[int], strength: float) -> np.ndarray:
-        if (hidden, strength) not in self._solved:
-            some = self._outside(hidden)
+    def _solve(self, hidden: frozenset[int], strength: float, most: int | None = None) -> np.ndarray:
+        """Fitted to the rows outside of the hidden folds, at most so many of them; they stand in random order."""
+        key = hidden, strength, most
+        if key not in self._solved:
+            some = self._outside(hidden)[:most]
             start = np.zeros((self.columns.shape[1] + 1, self.n_classes), np.float32)
             start[-1] = self.log_priors(hidden)
-            rows = torch.from_numpy(self.columns[some])
-            targets = self.known[some]
-            self._solved[hidden, strength] = (
-                regress(rows, rows.T, targets, start, strength, STEPS) if len(some) else start
-            )
-        return self._solved[hidden, strength]
+            rows = self.columns[some]
+            self._solved[key] = regress(rows, rows.T, self.known[some], start, strength, STEPS) if len(some) else start
+        return self._solved[key]

@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from saft.classifier.estimator import SaftClassifier
 from saft.errors import InputError, did_you_mean
+from saft.features.folds import FOLDS
 from saft.features.gathering import SIDES
 from saft.online.live import Interaction, LiveNetwork
 from saft.online.subgraph import EgoGraph
@@ -104,7 +106,7 @@ def _explained(live: LiveNetwork, ego: EgoGraph, text: str) -> Explanation:
     features = _features(live, ego)
     changed = [
         *_without_words(live, ego, text, spans),
-        *(live.without_neighbour(ego, place) for place in neighbours),
+        *(_without_neighbour(live, ego, place) for place in neighbours),
         *(without for _, _, without in features),
     ]
     probabilities = live.probabilities([ego, *changed])
@@ -143,7 +145,22 @@ def _parts(text: str) -> list[tuple[int, int]]:
 def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tuple[int, int]]) -> list[EgoGraph]:
     if not spans:
         return []
-    return live.with_texts(ego, text, [f"{text[:start]} {text[end:]}".strip() for start, end in spans])
+    shorter = [f"{text[:start]} {text[end:]}".strip() for start, end in spans]
+    read = live.featurizer.read_texts(pl.Series([*shorter, text], dtype=pl.String))
+    # The log-odds of a labelled interaction come from other regressions, so only the change is added to them.
+    log_odds = ego.evidence.log_odds[0] + read.log_odds[FOLDS, :-1] - read.log_odds[FOLDS, -1]
+    words = live.read_tokens(read.tokens)
+    return [
+        replace(ego, tokens=words[at], evidence=live.evidence.of(ego.number, ego.codes, log_odds[at], read.vectors[at]))
+        for at in range(len(shorter))
+    ]
+
+
+def _without_neighbour(live: LiveNetwork, ego: EgoGraph, place: int) -> EgoGraph:
+    """The ego graph without the message, the label and the words of this neighbour."""
+    neighbour = int(ego.neighbourhood.rows[place])
+    evidence = live.evidence.of(ego.number, ego.codes, ego.evidence.log_odds[0], ego.direction, neighbour)
+    return replace(ego, neighbourhood=ego.neighbourhood.without(place), evidence=evidence)
 
 
 def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:

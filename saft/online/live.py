@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,27 +24,20 @@ from saft.data.network import HIDDEN
 from saft.errors import InputError
 from saft.features.evidence import Evidence
 from saft.features.featurizer import Featurizer
-from saft.features.folds import FOLDS
 from saft.features.gathering import (
-    MOST_COMPARED,
     SIDES,
-    alike_labels,
-    compared,
-    cosine_summary,
-    count_labels,
-    sum_words,
 )
 from saft.features.tokens import Tokens
 from saft.hashing import fixed_keys
-from saft.learning.frozen_layers import FrozenLayers, Read
+from saft.learning.frozen_layers import Read
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
 from saft.learning.prediction import Forward
 from saft.learning.sampling import Neighbours, neighbour_weights, race
 from saft.metrics import softmax
 from saft.model.regression import RegressionModel
-from saft.online.growing import GrowingArray, GrowingSide
-from saft.online.labelled import evidence_without_fold
+from saft.online.growing import GrowingArray
+from saft.online.live_evidence import LiveEvidence
 from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, Neighbourhood
 
 
@@ -83,29 +76,15 @@ class LiveNetwork:
             )
         self.classifier, self.settings = classifier, classifier.settings
         self.layers = copy.copy(assembly.layers)  # the encoder's frozen ones; use_session replaces how they are run
-        self.featurizer = _featurizer(assembly.featurizer, self.layers)
+        reads, vectors = assembly.featurizer, None if self.layers is None else self.layers.vectors
+        self.featurizer = Featurizer.restored(reads.settings, reads.tokenizer, reads.state_, vectors)
         self.structure = copy.deepcopy(assembly.featurizer.state_.structure)  # new users and items are folded into it
         self.n_known, self.n_classes, self.classes = len(network), network.n_classes, network.classes
-        self.labels = GrowingArray(network.labels.copy())
-        self.label_totals = np.bincount(network.labels[network.is_labelled], minlength=self.n_classes)
-        self.fold_totals = count_labels(assembly.features.folds, network.labels, FOLDS, self.n_classes)
+        self.evidence = LiveEvidence(self.settings, network, assembly.features)
+        self.labels, self.sides = self.evidence.labels, self.evidence.sides
+        self.label_totals = self.evidence.label_totals
         self.times: list[str | None] = _times(network.times, len(network))
         self._known_texts, self._added_texts = network.texts, list[str]()
-        self._log_odds = GrowingArray(assembly.features.log_odds[FOLDS])
-        self._directions = GrowingArray(assembly.features.vectors)
-        self.sides = {
-            name: GrowingSide(
-                ids,
-                nodes,
-                vectors,
-                count_labels(nodes, network.labels, len(ids), self.n_classes),
-                sum_words(nodes, network.labels, assembly.features.log_odds[FOLDS], len(ids)),
-            )
-            for name, ids, nodes, vectors in (
-                ("user", network.user_ids, network.users, assembly.features.user_vectors),
-                ("item", network.item_ids, network.items, assembly.features.item_vectors),
-            )
-        }
         self.model, self._padding = assembly.model, assembly.features.tokens.padding
         self.predictor = EgoPredictor(self.model, self.settings, self.n_classes, self._padding)
         self._states = GrowingArray(self._known_states())
@@ -141,25 +120,22 @@ class LiveNetwork:
         read = self.featurizer.read_texts(pl.Series([one.text for one in interactions], dtype=pl.String))
         first = len(self)
         self._states.append(states)
-        self._log_odds.append(read.log_odds[FOLDS])
-        self._directions.append(read.vectors)
-        self.labels.append(np.full(len(interactions), HIDDEN, np.int32))
         for place, interaction in enumerate(interactions):
             self._added_texts.append(interaction.text)
             self.times.append(interaction.time)
-            codes = {}
-            for name, side in self.sides.items():
-                codes[name] = side.code_of(getattr(interaction, name), vectors[name][place])
-                side.append(first + place, codes[name])
-                side.word_sums.values[codes[name]] += self._said(first + place)
+            codes = {
+                name: side.code_of(getattr(interaction, name), vectors[name][place])
+                for name, side in self.sides.items()
+            }
+            number = self.evidence.append(read, codes, place)
             # One by one: the vector of a new user must not depend on what else was in the same request.
             self.structure.extend(np.array([codes["user"]]), np.array([codes["item"]]))
-            self._relabel(first + place, int(labels[place]))
+            self.evidence.relabel(number, int(labels[place]))
         return np.arange(first, len(self))
 
     def label(self, number: int, label: Any) -> None:
         """Set the label of an interaction; None removes it."""
-        self._relabel(number, int(self.label_codes([label])[0]))
+        self.evidence.relabel(number, int(self.label_codes([label])[0]))
 
     def label_codes(self, labels: Sequence[Any]) -> np.ndarray:
         """HIDDEN for None; an error names what is not among the classes."""
@@ -227,8 +203,8 @@ class LiveNetwork:
     ) -> list[EgoGraph]:
         """Of these (text, user, item); ``number`` is that of the interaction, or of the next one to come."""
         read = self.featurizer.read_texts(texts, number if number < self.n_known else None)
-        words = self._read_tokens(read.tokens)
-        view = self._view(number)
+        words = self.read_tokens(read.tokens)
+        view = self.evidence.view(number)
         structure = self.structure.transform(codes["user"], codes["item"])
         samples = {name: self._samples(number, name, codes) for name in SIDES}
         egos = []
@@ -241,100 +217,16 @@ class LiveNetwork:
                 nodes[name] = EgoNode(slot, vectors[name][at], bool((sampled[name] == number).any()))
             around = self._neighbourhood(number, sampled, code)
             embeddings = {role: rows[at] for role, rows in structure.items()}
-            evidence = self._evidence(number, code, read.log_odds[view, at], read.vectors[at])
+            evidence = self.evidence.of(number, code, read.log_odds[view, at], read.vectors[at])
             egos.append(EgoGraph(number, code, read.vectors[at], tokens, evidence, embeddings, nodes, around))
         return egos
 
-    def with_texts(self, ego: EgoGraph, text: str, others: Sequence[str]) -> list[EgoGraph]:
-        """The same interaction with each of these texts instead of its own."""
-        read = self.featurizer.read_texts(pl.Series([*others, text], dtype=pl.String))
-        # The log-odds of a labelled interaction come from other regressions, so only the change is added to them.
-        log_odds = ego.evidence.log_odds[0] + read.log_odds[FOLDS, :-1] - read.log_odds[FOLDS, -1]
-        words = self._read_tokens(read.tokens)
-        return [
-            replace(
-                ego,
-                tokens=words[at],
-                evidence=self._evidence(ego.number, ego.codes, log_odds[at], read.vectors[at]),
-            )
-            for at in range(len(others))
-        ]
-
-    def without_neighbour(self, ego: EgoGraph, place: int) -> EgoGraph:
-        """Without the message, the label and the words of this one of its neighbours."""
-        neighbour = int(ego.neighbourhood.rows[place])
-        log_odds = ego.evidence.log_odds[0]
-        evidence = self._evidence(ego.number, ego.codes, log_odds, ego.direction, neighbour)
-        return replace(ego, neighbourhood=ego.neighbourhood.without(place), evidence=evidence)
-
-    def _read_tokens(self, tokens: Tokens) -> list[np.ndarray]:
+    def read_tokens(self, tokens: Tokens) -> list[np.ndarray]:
         """Of each text its token ids, or their states if the encoder has frozen layers, and trained ones above."""
         if self.layers is None or not self.settings.trains_encoder:
             return np.split(tokens.flat, tokens.starts[1:-1])
         states = self.layers.states(tokens)
         return [states.of(text) for text in range(len(tokens))]
-
-    def _evidence(
-        self,
-        number: int,
-        codes: dict[str, int],
-        log_odds: np.ndarray,
-        direction: np.ndarray,
-        without: int | None = None,
-    ) -> Evidence:
-        """Of one interaction, without its own label, and without what another one adds to it."""
-        if self._view(number) != FOLDS:
-            return evidence_without_fold(self, number, codes, log_odds, direction, without)
-        settings = self.settings
-        hidden = [one for one in (number, without) if one is not None and one < len(self)]
-        totals = self.label_totals - sum(self._label(one) for one in hidden)
-        labels, alike, likeness, words = {}, {}, {}, {}
-        for name, side in self.sides.items():
-            code, known = codes[name], codes[name] < len(side.ids)
-            here = [one for one in hidden if side.nodes.values[one] == code]
-            if settings.labels:
-                counts = side.label_counts.values[code] - sum(map(self._label, here)) if known else 0 * totals
-                labels[name] = counts[None].astype(np.float64)
-            if settings.neighbour_words and len(log_odds):
-                silent = [self._said(one) for one in here if self.labels.values[one] == HIDDEN]
-                sums = side.word_sums.values[code] if known else 0 * side.word_sums.values[0]
-                words[name] = (sums - sum(silent))[None]
-            if settings.alike_texts and len(direction):
-                members = side.members(code)
-                weighted, likeness[name] = self._likeness(number, members[members != without], direction)
-                if settings.labels:
-                    alike[name] = weighted
-        return Evidence(log_odds[None], totals[None].astype(np.float64), labels, alike, likeness, words)
-
-    def _likeness(self, number: int, members: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As in :mod:`saft.features.gathering`, of one interaction."""
-        labels = self.labels.values
-        if number == len(self) and len(members) >= MOST_COMPARED:
-            # The next one to come counts as one of them, as it does in a table. Fewer are compared with all, so that
-            # the copy can be saved.
-            members, labels = np.append(members, number), np.append(labels, np.int32(HIDDEN))
-        others = compared(members, labels, self.settings.seed)
-        others = others[others != number]
-        cosines = direction[None] @ self._directions.values[others].T
-        same = np.zeros_like(cosines, dtype=bool)
-        return alike_labels(cosines, same, labels[others], self.n_classes), cosine_summary(cosines, same)
-
-    def directions(self, numbers: np.ndarray) -> np.ndarray:
-        """(numbers, width) sentence vectors of interactions of the network."""
-        return self._directions.values[numbers]
-
-    def _view(self, number: int) -> int:
-        """Which view describes it: that of its fold if it is of the network of training and has a label."""
-        is_labelled = number < self.n_known and self.labels.values[number] != HIDDEN
-        return int(self.classifier.assembly_.features.folds[number]) if is_labelled else FOLDS
-
-    def _label(self, number: int) -> np.ndarray:
-        """(classes,) 1 for its label, if it has one."""
-        return (np.arange(self.n_classes) == self.labels.values[number]).astype(np.int64)
-
-    def _said(self, number: int) -> np.ndarray:
-        """(1 + readers · classes,) what it adds to the sums of its user and its item while it has no label."""
-        return np.append(1.0, self._log_odds.values[number])
 
     def _neighbourhood(self, number: int, sampled: dict[str, np.ndarray], codes: dict[str, int]) -> Neighbourhood:
         rows = np.unique(np.concatenate(list(sampled.values())))
@@ -386,20 +278,6 @@ class LiveNetwork:
         ids = pl.Series([getattr(interaction, name)], dtype=pl.String)
         return self.featurizer.new_node_vectors(name, ids, given if given.width else None)[0]
 
-    def _relabel(self, number: int, code: int) -> None:
-        before = int(self.labels.values[number])
-        for change, label in ((-1, before), (1, code)):
-            if label != HIDDEN:
-                self.label_totals[label] += change
-                if number < self.n_known:
-                    self.fold_totals[self.classifier.assembly_.features.folds[number], label] += change
-                for side in self.sides.values():
-                    side.label_counts.values[side.nodes.values[number], label] += change
-        became_silent = (code == HIDDEN) - (before == HIDDEN)
-        for side in self.sides.values():
-            side.word_sums.values[side.nodes.values[number]] += became_silent * self._said(number)
-        self.labels.values[number] = code
-
     def _known_states(self) -> np.ndarray:
         """(interactions, *message shape) of the network of training."""
         assembly = self.classifier.assembly_
@@ -414,12 +292,6 @@ class LiveNetwork:
             )
             fill_cache(assembly.model, loader, np.arange(self.n_known))
         return cache.states.numpy()
-
-
-def _featurizer(trained: Featurizer, layers: FrozenLayers | None) -> Featurizer:
-    """The same, which reads sentence vectors from these layers."""
-    vectors = None if layers is None else layers.vectors
-    return Featurizer.restored(trained.settings, trained.tokenizer, trained.state_, vectors)
 
 
 def _times(times: np.ndarray | None, count: int) -> list[str | None]:

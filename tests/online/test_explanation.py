@@ -6,7 +6,7 @@ import pytest
 import saft
 from saft import SaftClassifier
 from saft.data.network import HIDDEN
-from saft.online.explanation import MOST_PARTS
+from saft.online.explanation import MOST_PARTS, _without_neighbour
 from saft.online.live import Interaction, LiveNetwork
 from saft.settings import TEXT_ONLY
 
@@ -69,7 +69,7 @@ def test_the_label_and_the_words_of_a_neighbour_are_removed_with_it(live, row):
     ego = live.ego_graphs([Interaction(**row)])[0]
     labels = live.labels.values[ego.neighbourhood.rows]
     for place in [int(np.flatnonzero(labels != HIDDEN)[0]), int(np.flatnonzero(labels == HIDDEN)[0])]:
-        changed = live.without_neighbour(ego, place)
+        changed = _without_neighbour(live, ego, place)
         one_hot = (np.arange(3) == labels[place]).astype(float)
         np.testing.assert_array_equal(ego.evidence.totals - changed.evidence.totals, [one_hot])
         for side, shared in ego.neighbourhood.shares_node.items():
@@ -87,7 +87,7 @@ def test_the_effect_of_a_neighbour_is_that_of_all_that_comes_from_it(live, row):
     own = live.probabilities([ego])[0, best]
     for place, number in enumerate(ego.neighbourhood.rows[:5].tolist()):
         (near,) = [one for one in found.neighbours if one.number == number]
-        without = live.probabilities([live.without_neighbour(ego, place)])[0, best]
+        without = live.probabilities([_without_neighbour(live, ego, place)])[0, best]
         assert near.effect == pytest.approx(own - without, abs=1e-5)
 
 

@@ -1,6 +1,6 @@
 """Evidence of a growing network is that of a table with the same rows and labels, whatever happened in between.
 
-Covers: online.labelled.
+Covers: online.live_evidence.
 """
 
 import copy
@@ -15,6 +15,7 @@ from saft.data.joining import join
 from saft.data.network import HIDDEN
 from saft.features import gathering
 from saft.features.evidence import Evidence
+from saft.online.explanation import _without_neighbour
 from saft.online.live import Interaction, LiveNetwork
 
 N, LABELLED = 300, 250
@@ -123,7 +124,7 @@ def test_after_many_changes_evidence_is_that_of_a_network_built_from_scratch(net
     fresh.add([live.interaction(number) for number in range(N, len(live))])
     np.testing.assert_array_equal(fresh.labels.values, live.labels.values)
     np.testing.assert_array_equal(fresh.label_totals, live.label_totals)
-    np.testing.assert_array_equal(fresh.fold_totals, live.fold_totals)
+    np.testing.assert_array_equal(fresh.evidence._fold_totals, live.evidence._fold_totals)
     for name, side in live.sides.items():
         np.testing.assert_array_equal(fresh.sides[name].label_counts.values, side.label_counts.values)
         np.testing.assert_allclose(fresh.sides[name].word_sums.values, side.word_sums.values, atol=1e-4)
@@ -148,7 +149,7 @@ def test_without_a_neighbour_evidence_is_that_of_a_network_in_which_it_never_was
         pairs.append((after.ego_graphs([asked])[0], before.ego_graphs([asked])[0]))
         for ego, expected in pairs:
             place = int(np.flatnonzero(ego.neighbourhood.rows == number)[0])
-            without = after.without_neighbour(ego, place)
+            without = _without_neighbour(after, ego, place)
             assert number not in without.neighbourhood.rows
             assert_same(without.evidence, expected.evidence)
         before.add([added])
@@ -162,7 +163,7 @@ def test_a_neighbour_of_the_same_fold_shows_no_label_that_could_be_removed(netwo
         ego = live.ego_graph_of(number)
         for place, row in enumerate(ego.neighbourhood.rows.tolist()):
             if row < LABELLED and folds[row] == folds[number]:
-                without = live.without_neighbour(ego, place).evidence
+                without = _without_neighbour(live, ego, place).evidence
                 np.testing.assert_array_equal(without.totals, ego.evidence.totals)
                 for side, shared in ego.neighbourhood.shares_node.items():
                     np.testing.assert_array_equal(without.labels[side], ego.evidence.labels[side])

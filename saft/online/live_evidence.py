@@ -1,0 +1,187 @@
+"""LiveEvidence: counts and sums around interactions, kept up to date while interactions and labels are added.
+
+What it gives for an interaction is what :func:`saft.features.gathering.gather` gives for the whole network at once.
+Counts and sums hold all labels. For a labelled interaction of the network of training, whose evidence leaves out the
+labels of its fold, its neighbours are therefore looked at one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saft.data.network import HIDDEN, TextualInteractionNetwork
+from saft.features.evidence import Evidence
+from saft.features.featurizer import Features, ReadTexts
+from saft.features.folds import FOLDS, NO_FOLD
+from saft.features.gathering import (
+    MOST_COMPARED,
+    alike_labels,
+    compared,
+    cosine_summary,
+    count_labels,
+    sum_words,
+)
+from saft.online.growing import GrowingArray, GrowingSide
+from saft.settings import Settings
+
+
+class LiveEvidence:
+    """
+    Args:
+        network, features: of training; neither is changed.
+
+    Attributes:
+        labels: visible ones of all interactions, HIDDEN elsewhere.
+        sides: the users and the items.
+        label_totals: (classes,) visible labels in the whole network.
+    """
+
+    def __init__(self, settings: Settings, network: TextualInteractionNetwork, features: Features) -> None:
+        self.settings, self.features, self.n_classes = settings, features, network.n_classes
+        self.labels = GrowingArray(network.labels.copy())
+        self.label_totals = np.bincount(network.labels[network.is_labelled], minlength=self.n_classes)
+        self._fold_totals = count_labels(features.folds, network.labels, FOLDS, self.n_classes)
+        self._log_odds, self._directions = GrowingArray(features.log_odds[FOLDS]), GrowingArray(features.vectors)
+        self.sides = {
+            name: GrowingSide(
+                ids,
+                nodes,
+                vectors,
+                count_labels(nodes, network.labels, len(ids), self.n_classes),
+                sum_words(nodes, network.labels, features.log_odds[FOLDS], len(ids)),
+            )
+            for name, ids, nodes, vectors in (
+                ("user", network.user_ids, network.users, features.user_vectors),
+                ("item", network.item_ids, network.items, features.item_vectors),
+            )
+        }
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def append(self, read: ReadTexts, codes: dict[str, int], at: int) -> int:
+        """Add an interaction between these nodes, with the text at this place and without a label; its number."""
+        number = len(self)
+        self._log_odds.append(read.log_odds[FOLDS, at : at + 1])
+        self._directions.append(read.vectors[at : at + 1])
+        self.labels.append(np.array([HIDDEN], np.int32))
+        for name, side in self.sides.items():
+            side.append(number, codes[name])
+            side.word_sums.values[codes[name]] += self._said(number)
+        return number
+
+    def relabel(self, number: int, code: int) -> None:
+        before = int(self.labels.values[number])
+        for change, label in ((-1, before), (1, code)):
+            if label != HIDDEN:
+                self.label_totals[label] += change
+                if number < len(self.features):
+                    self._fold_totals[self.features.folds[number], label] += change
+                for side in self.sides.values():
+                    side.label_counts.values[side.nodes.values[number], label] += change
+        became_silent = (code == HIDDEN) - (before == HIDDEN)
+        for side in self.sides.values():
+            side.word_sums.values[side.nodes.values[number]] += became_silent * self._said(number)
+        self.labels.values[number] = code
+
+    def view(self, number: int) -> int:
+        """Which view describes it: that of its fold if it is of the network of training and has a label."""
+        is_labelled = number < len(self.features) and self.labels.values[number] != HIDDEN
+        return int(self.features.folds[number]) if is_labelled else FOLDS
+
+    def of(
+        self,
+        number: int,
+        codes: dict[str, int],
+        log_odds: np.ndarray,
+        direction: np.ndarray,
+        without: int | None = None,
+    ) -> Evidence:
+        """Of one interaction, without its own label.
+
+        Args:
+            number: its own, or that of the next one to come.
+            codes: side → its node.
+            log_odds, direction: what was read in its text.
+            without: another one that does not count.
+        """
+        view = self.view(number)
+        labels, alike, likeness, words = {}, {}, {}, {}
+        for name, side in self.sides.items():
+            counts, sums = self._around(side, codes[name], number, without, view)
+            if self.settings.labels:
+                labels[name] = counts[None].astype(np.float64)
+            if self.settings.neighbour_words and len(log_odds):
+                words[name] = sums[None]
+            if self.settings.alike_texts and len(direction):
+                members = side.members(codes[name])
+                weighted, likeness[name] = self._likeness(number, members[members != without], direction, view)
+                if self.settings.labels:
+                    alike[name] = weighted
+        return Evidence(log_odds[None], self._totals(number, without, view)[None], labels, alike, likeness, words)
+
+    def _around(
+        self, side: GrowingSide, code: int, number: int, without: int | None, view: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Visible labels of the node's other interactions, and what those without a label say."""
+        if code >= len(side.ids):
+            return np.zeros(self.n_classes), np.zeros(1 + self._log_odds.values.shape[1])
+        if view != FOLDS:
+            return self._around_in_fold(side.members(code), number, without, view)
+        counts, sums = side.label_counts.values[code].copy(), side.word_sums.values[code].copy()
+        for one in (number, without):
+            if one is not None and one < len(self) and side.nodes.values[one] == code:
+                if self.labels.values[one] == HIDDEN:
+                    sums -= self._said(one)
+                else:
+                    counts[self.labels.values[one]] -= 1
+        return counts, sums
+
+    def _around_in_fold(
+        self, members: np.ndarray, number: int, without: int | None, fold: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        others = members[(members != number) & (members != without)]
+        visible, folds = self._visible(others, fold), self._folds(others)
+        silent = others[(visible == HIDDEN) & (folds != NO_FOLD)]
+        said = self.features.log_odds[fold, silent].sum(axis=0, dtype=np.float64)
+        counts = count_labels(np.zeros_like(others), visible, 1, self.n_classes)[0]
+        return counts, np.append(len(silent), said)
+
+    def _likeness(
+        self, number: int, members: np.ndarray, direction: np.ndarray, view: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        labels = self.labels.values
+        if number == len(self) and len(members) >= MOST_COMPARED:
+            # The next one to come counts as one of them, as it does in a table. Fewer are compared with all, so that
+            # the copy can be saved.
+            members, labels = np.append(members, number), np.append(labels, np.int32(HIDDEN))
+        others = compared(members, labels, self.settings.seed)
+        others = others[others != number]
+        cosines = direction[None] @ self._directions.values[others].T
+        same = np.zeros_like(cosines, dtype=bool)
+        return alike_labels(cosines, same, self._visible(others, view), self.n_classes), cosine_summary(cosines, same)
+
+    def _totals(self, number: int, without: int | None, view: int) -> np.ndarray:
+        totals = self.label_totals.astype(np.float64)
+        hidden = [one for one in (without,) if one is not None]
+        if view != FOLDS:
+            totals -= self._fold_totals[view]
+        elif number < len(self):
+            hidden.append(number)
+        for label in self._visible(np.array(hidden, np.int64), view):
+            if label != HIDDEN:
+                totals[label] -= 1
+        return totals
+
+    def _visible(self, numbers: np.ndarray, view: int) -> np.ndarray:
+        """Labels of these interactions that the view shows."""
+        labels = self.labels.values[numbers]
+        return labels if view == FOLDS else np.where(self._folds(numbers) == view, HIDDEN, labels)
+
+    def _folds(self, numbers: np.ndarray) -> np.ndarray:
+        n_known = len(self.features)
+        return np.where(numbers < n_known, self.features.folds[np.minimum(numbers, n_known - 1)], NO_FOLD)
+
+    def _said(self, number: int) -> np.ndarray:
+        """(1 + readers · classes,) what it adds to the sums of its user and its item while it has no label."""
+        return np.append(1.0, self._log_odds.values[number])
