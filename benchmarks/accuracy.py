@@ -69,7 +69,7 @@ def measure(way: str, seed: int, layers: int, interactions: int = 2_000, encoder
         "few_labels": longer,
         "few_labels_all": longer,
         "reread": {"cache_neighbours": False},
-        "half_frozen": {"frozen_layers": layers // 2},
+        "half_frozen": {"trained_layers": layers - layers // 2},
     }
     settings = saft_settings(encoder, layers, 5, seed=seed, **TRAINED | changes.get(way, {}))
     if way == "few_labels_all":

@@ -103,8 +103,14 @@ class EpochTimes(Callback):
 
 
 def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) -> Settings:
-    """The product's defaults, with texts as long as the others' are."""
-    values = {"encoder": encoder, "layers": layers, "neighbours": neighbours, "max_length": rivals_way.PADDED_TO}
+    """The product's defaults, with texts as long as the others' are, and as many layers trained."""
+    values = {
+        "encoder": encoder,
+        "layers": layers,
+        "trained_layers": layers,
+        "neighbours": neighbours,
+        "max_length": rivals_way.PADDED_TO,
+    }
     return Settings.of(values | changes)
 
 

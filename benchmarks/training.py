@@ -147,7 +147,7 @@ def _measure(competitor: str, encoder_name: str, network_name: str, neighbours: 
             return PlainText(encoder, layers, network, 4 * seed_rows).train()
         if competitor == "rivals":
             return train_rivals_way(settings_of(encoder, layers, neighbours), network, seed_rows)
-        changes: dict[str, Any] = {"frozen_layers": layers // 2} if competitor == "half_frozen" else {}
+        changes: dict[str, Any] = {"trained_layers": layers - layers // 2} if competitor == "half_frozen" else {}
         settings = saft_settings(encoder, layers, neighbours, epochs=2, **changes)
         if competitor.startswith("few_labels"):
             return train_saft(settings.changed(epochs=5), network, FEW, refresh_all=competitor.endswith("_all"))

@@ -6,7 +6,7 @@ Nothing here is typed by hand: everything follows from the tables' plans and the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from experiments.figures import draw
 from experiments.measured import SCORES, Measured, measured
 from experiments.results import FOLDER, Result
-from experiments.tables import Row, Table, names, read_table
+from experiments.tables import Network, Row, Table, names, read_table
 from experiments.verdicts import against_rivals, what_parts_bring
 from saft.errors import InputError
 from saft.writing import replacing
@@ -30,7 +30,7 @@ BROUGHT = (
     "splits. A part helps where chance alone would bring as much Macro-F1 in less than one of twenty tries (one-sided "
     "paired t-test over the splits of a network, else over those of all networks)."
 )
-IN_README = ("tfidf", "eagle", "bert", "graphformers", "edgeformers", "bert_labels", "saft_lga", "saft_gau", "saft")
+CASES = "cases"  # the table that the README shows
 
 
 def write(root: Path = ROOT, folder: Path = FOLDER) -> list[Path]:
@@ -115,22 +115,34 @@ def published_table(table: Table) -> str:
 
 
 def readme_table(all_measured: Sequence[Measured]) -> str:
-    """Macro-F1 of the best known rows on all networks of the classification tables."""
-    tables = [one for one in all_measured if one.table.name.startswith("classification")]
-    networks = [(one, network) for one in tables for network in one.networks]
-    if not networks:
+    """Macro-F1 of the cases: a column per network, and in each cell one figure per share of labelled rows."""
+    cases = next((one for one in all_measured if one.table.name == CASES), None)
+    if cases is None or not cases.networks:
         return "No results yet."
-    rows: list[Row] = [row for row in tables[0].table.rows if row.name in IN_README]
-    columns = {network: one.means(network, "macro_f1") for one, network in networks}
+    measured_ones = [network for network in cases.table.networks if network.title in cases.networks]
+    columns: dict[str, list[Network]] = {}
+    for network in measured_ones:
+        columns.setdefault(network.name, []).append(network)
+    best = {one.title: max(cases.means(one.title, "macro_f1").values()) for one in measured_ones}
     lines = []
-    for row in rows:
-        cells = []
-        for one, network in networks:
-            values = list(one.values(network, row.name, "macro_f1").values())
-            cells.append(_cell(values, bool(values) and np.mean(values) == max(columns[network].values())))
+    for row in cases.table.rows:
+        cells = [" / ".join(_short(cases, one.title, row, best) for one in ones) for ones in columns.values()]
         lines.append([row.title, *cells])
-    body = markdown(["Macro-F1", *(network for _, network in networks)], lines)
-    return f"{body}\n\nAll rows, Micro-F1, ablations and what was published: [docs/results.md](docs/results.md)."
+    body = markdown(["Macro-F1", *columns], lines)
+    shares = ", ".join(f"{one.labelled:.0%}" for one in next(iter(columns.values())) if one.labelled is not None)
+    return (
+        f"{body}\n\nWith {shares} of the rows labelled for training, mean of {len(cases.table.seeds)} splits; – stands "
+        "where nothing was run yet. Micro-F1, spreads, other tables and what was published: "
+        "[docs/results.md](docs/results.md)."
+    )
+
+
+def _short(one: Measured, network: str, row: Row, best: Mapping[str, float]) -> str:
+    values = list(one.values(network, row.name, "macro_f1").values())
+    if not values:
+        return "–"
+    text = f"{np.mean(values):.1f}"
+    return f"**{text}**" if np.mean(values) == best[network] else text
 
 
 def between_marks(text: str, new: str, name: str) -> str:

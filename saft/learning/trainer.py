@@ -176,7 +176,8 @@ class Trainer:
         share, goodness = 1.0, None
         if self.start is not None and len(self.valid):
             share = self.start.best_share(logits, self.valid_labels) if epoch else 0.0
-            goodness = self.start.goodness(logits, self.valid_labels, share)
+            # The start mixed with itself is the start: an epoch has to be better.
+            goodness = self.start.goodness(logits, self.valid_labels, share if epoch else 0.5)
             logits = self.start.mixed(logits, share)
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))

@@ -14,7 +14,7 @@ from tests.experiments.lines import line
 
 @pytest.fixture
 def folder(tmp_path):
-    """Results of three rows on one network and two seeds of the large table, and of one row of the small table."""
+    """Results of three rows on one network and two seeds of the large table, one row of the small table, and some of the cases."""
     table = read_table("classification_large")
     scores = {"bert": (50.0, 52.0), "edgeformers": (55.0, 54.0), "saft": (56.0, 58.0)}
     for run in table.runs():
@@ -22,6 +22,11 @@ def folder(tmp_path):
             append(table.name, line(run, scores[run.row.name][run.seed]), tmp_path)
     small = next(run for run in read_table("classification_small").runs() if run.key == ("rotten_tomatoes", "saft", 0))
     append("classification_small", line(small, 77.0), tmp_path)
+    cases = {("rotten_tomatoes, 70%", "saft"): (77.0, 79.0), ("rotten_tomatoes, 70%", "bert"): (70.0, 72.0)}
+    cases[("rotten_tomatoes, 2%", "bert")] = (60.0, 61.0)
+    for run in read_table("cases").runs():
+        if run.key[:2] in cases:
+            append("cases", line(run, cases[run.key[0], run.key[1]][run.seed]), tmp_path)
     failed = next(run for run in table.runs() if run.key == ("naver_movies", "deberta_gcn", 0))
     append(table.name, line(failed, None) | {"status": "failed", "reason": "no weights here"}, tmp_path)
     return tmp_path
@@ -57,7 +62,9 @@ def test_everything_is_written_with_its_figures_and_the_readme_is_changed_betwee
     assert readme.startswith("before\n")
     assert readme.endswith("after\n")
     assert "old" not in readme
-    assert "| SAFT | **77.00** | **57.00 ± 1.41** |" in readme
+    assert "| SAFT | **78.0** / – |" in readme  # a figure for each share of labelled rows that anything was run on
+    assert "| BERT | 71.0 / **60.5** |" in readme
+    assert "With 70%, 2% of the rows labelled" in readme
     text = (root / "docs" / "results.md").read_text()
     assert "Failed: deberta_gcn on naver_movies: no weights here" in text
     assert "36.95" in text  # published
