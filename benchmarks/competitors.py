@@ -107,7 +107,7 @@ def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) ->
     values = {
         "encoder": encoder,
         "layers": layers,
-        "trained_layers": layers,
+        "trained_layers": rivals_way.ALL_LAYERS,
         "neighbours": neighbours,
         "max_length": rivals_way.PADDED_TO,
     }

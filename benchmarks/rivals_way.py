@@ -30,11 +30,15 @@ from saft.model.saft import SaftLayer
 from saft.settings import AS_PRINTED, Settings
 
 PADDED_TO = 64
+ALL_LAYERS = 1_000  # are trained: more than any encoder has
 SEED_ROWS = 25
 
 
 def settings_of(encoder: str, layers: int, neighbours: int, **changes: object) -> Settings:
-    values = AS_PRINTED | {"batch_size": SEED_ROWS, "max_length": PADDED_TO, "train_words": True, "group_size": 1}
+    values = AS_PRINTED | {
+        "batch_size": SEED_ROWS, "max_length": PADDED_TO, "train_words": True, "trained_layers": ALL_LAYERS,
+        "group_size": 1,
+    }  # fmt: skip
     return Settings.of(values | {"encoder": encoder, "layers": layers, "neighbours": neighbours} | changes)
 
 

@@ -76,10 +76,10 @@ def test_predictions_are_those_of_torch(tiny_settings, tmp_path, monkeypatch, ch
 
 def test_texts_that_are_asked_together_are_one_call_of_each_session(tiny_settings):
     live = LiveNetwork(SaftClassifier(**tiny_settings | {"epochs": 0}).fit(network()))
-    embed, calls = live.layers.embed, []
+    read, calls = live.layers.read, []
     live.use_session(
         lambda batch: calls.append(("trained", len(batch.rows))) or live.model(batch),
-        lambda tokens, mask: calls.append(("frozen", len(tokens))) or embed(tokens, mask),
+        lambda tokens, mask: calls.append(("frozen", len(tokens))) or read(tokens, mask),
     )
     rows = asked()[:5]
     live.predict(rows)
