@@ -14,7 +14,7 @@ from tests.experiments.lines import line
 
 @pytest.fixture
 def folder(tmp_path):
-    """Results of three rows of the large table on one network and two seeds, one of the small table, some of the cases."""
+    """Results of three rows of the large table on one network and two seeds, one of the small table, and cases."""
     table = read_table("classification_large")
     scores = {"bert": (50.0, 52.0), "edgeformers": (55.0, 54.0), "saft": (56.0, 58.0)}
     for run in table.runs():
