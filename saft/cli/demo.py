@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from saft.metrics import Scores
 
 # Quick enough for two cores. What the layers that are not trained say of the texts is computed for the first only.
-SMALL: dict[str, Any] = {"max_length": 32, "epochs": 3}
+SMALL: dict[str, Any] = {"max_length": 32, "epochs": 4, "learning_rate": 3e-4}
 CONTESTANTS: dict[str, dict[str, Any]] = {
     "text only": TEXT_ONLY,
     "structure only": STRUCTURE_ONLY,
