@@ -176,7 +176,8 @@ def network():
     return saft.demo_network(300)
 
 
-def test_layers_tokens_and_what_the_store_has_are_measured(network, tiny_settings):
+def test_layers_tokens_and_what_the_store_has_are_measured(network, tiny_settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAFT_CACHE", str(tmp_path))  # other tests read the same texts
     best = Settings.of(tiny_settings | {"trained_layers": 2, "valid_share": 0.1})
     wanted = [best, best.with_preset("balanced"), best.with_preset("fast")]
     pace = measure(network, wanted)
@@ -188,7 +189,10 @@ def test_layers_tokens_and_what_the_store_has_are_measured(network, tiny_setting
     assert measure(network, wanted).stored == {1: 1.0, 3: 0.0}
 
 
-def test_texts_are_cut_as_training_cuts_them_where_nothing_is_said_about_it(network, tiny_settings):
+def test_texts_are_cut_as_training_cuts_them_where_nothing_is_said_about_it(
+    network, tiny_settings, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SAFT_CACHE", str(tmp_path))
     best = Settings.of(tiny_settings | {"trained_layers": 2, "max_length": 0, "layers": 2, "epochs": 0})
     best = best.with_preset("balanced")
     saft.SaftClassifier(**best.as_dict()).fit(network)
