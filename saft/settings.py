@@ -40,7 +40,10 @@ class DataSettings(_Group):
     encoder: str = _setting(
         "bge-small", "It reads the texts: bge-small, e5-small, minilm, a folder, a name on the model hub, or none."
     )
-    layers: int = _setting(0, "Only this many of the encoder's layers are used, counted from the first; 0 means all.")
+    layers: int = _setting(
+        0,
+        "Only this many of the encoder's layers are used, from the first; 0 means all, five sixths if none is trained.",
+    )
     trained_layers: int = _setting(
         2, "At most this many of them, the last ones, are trained; the output of those below is computed once per text."
     )
@@ -57,7 +60,7 @@ class DataSettings(_Group):
     node_dim: int = _setting(64, "These vectors have this many dimensions.", least=1)
     labels: bool = _setting(True, "An interaction sees the known labels of its neighbours, never its own.")
     alike_texts: bool = _setting(True, "It sees how alike their texts are to its own, and labels of alike ones more.")
-    neighbour_words: bool = _setting(True, "It sees what the linear models read in neighbours that have no label.")
+    neighbour_words: bool = _setting(True, "It sees what linear models read in the texts of its neighbours.")
 
 
 @dataclass(frozen=True)

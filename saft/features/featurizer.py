@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
+from saft.features.context import ContextModel
 from saft.features.folds import NO_FOLD, VIEWS, fold_of_rows
 from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes, gaussian_vectors
@@ -32,6 +33,7 @@ class Features:
     tokens: Tokens
     structure: dict[str, np.ndarray]  # role → (interactions, dim)
     log_odds: np.ndarray  # (views, interactions, readers · classes) by n-grams, by sentence vectors
+    parts: np.ndarray  # (views, interactions, 3 · classes) by the ContextModel; no columns without it
     vectors: np.ndarray  # (interactions, ·) sentence vectors of length 1; no columns without frozen layers
     folds: np.ndarray  # of each; NO_FOLD for those that the readers were not fitted to
     user_vectors: np.ndarray  # (users, ·) attributes, or fixed numbers where there are none
@@ -61,6 +63,7 @@ class Features:
             tokens=self.tokens.followed_by(more.tokens),
             structure={role: np.concatenate([own, more.structure[role]]) for role, own in self.structure.items()},
             log_odds=np.concatenate([self.log_odds, more.log_odds], axis=1),
+            parts=np.concatenate([self.parts, more.parts], axis=1),
             vectors=np.concatenate([self.vectors, more.vectors]),
             folds=np.concatenate([self.folds, more.folds]),
             user_vectors=np.concatenate([self.user_vectors, more.user_vectors]),
@@ -79,6 +82,16 @@ class FeaturizerState:
     degrees: dict[str, np.ndarray]  # side → interactions of each node in the network of training; its codes come first
     ngrams: NgramModel | None = None
     sentences: SentenceModel | None = None
+    context: ContextModel | None = None
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """What was read from one text, in the view that describes its interaction."""
+
+    log_odds: np.ndarray  # (readers · classes,)
+    parts: np.ndarray  # (3 · classes,) by the ContextModel
+    vector: np.ndarray  # of length 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,11 @@ class ReadTexts:
 
     tokens: Tokens
     log_odds: np.ndarray  # (views, texts, readers · classes)
+    parts: np.ndarray  # (views, texts, 3 · classes)
     vectors: np.ndarray  # (texts, ·) of length 1
+
+    def one(self, at: int, view: int) -> ReadText:
+        return ReadText(self.log_odds[view, at], self.parts[view, at], self.vectors[at])
 
 
 # Tokens → (texts, depths, width), means of the states that an encoder's frozen layers give them.
@@ -120,7 +137,7 @@ class Featurizer:
         self, network: TextualInteractionNetwork, on_progress: Callable[[int], None] = lambda rows: None
     ) -> Features:
         """Learn from topology, attributes and texts; readers of texts learn from the labels that the network shows."""
-        settings, ngrams, sentences = self.settings, None, None
+        settings, ngrams, sentences, context = self.settings, None, None, None
         structure = new_structure(settings).fit(network.users, network.items)
         folds = fold_of_rows(len(network), settings.seed)
         tokens, vectors = self._tokens(network.texts, on_progress), np.empty((len(network), 0), np.float32)
@@ -128,13 +145,17 @@ class Featurizer:
             ngrams = NgramModel.fit(network.texts, network.labels, network.n_classes, folds, settings.seed)
         if self.sentence_vectors is not None:
             vectors = self.sentence_vectors(tokens)
-            sentences = SentenceModel.fit(vectors, network.labels, network.n_classes, folds, settings.seed)
+            learnt_from = network.labels, network.n_classes, folds, settings.seed
+            sentences = SentenceModel.fit(vectors, *learnt_from)
+            if settings.neighbour_words:
+                context = ContextModel.fit(vectors, (network.users, network.items), *learnt_from)
         self.state_ = FeaturizerState(
             structure,
             {"user": _fit_attributes(network.user_attributes), "item": _fit_attributes(network.item_attributes)},
             {"user": network.user_degrees, "item": network.item_degrees},
             ngrams,
             sentences,
+            context,
         )
         return self._features(network, self._read(network.texts, tokens, 0))
 
@@ -163,6 +184,7 @@ class Featurizer:
             # New users and items occur in the new interactions only, so these suffice to fold them in.
             structure=self.state_.structure.transform(new_users, new_items) if len(new_users) else {},
             log_odds=texts.log_odds,
+            parts=texts.parts,
             vectors=texts.vectors,
             folds=folds[first:],
             user_vectors=self.node_vectors("user", network.user_ids, network.user_attributes, users),
@@ -199,7 +221,7 @@ class Featurizer:
         known = 0 if first is None else min(max(self._n_fitted - first, 0), len(texts))
         fitted = slice(first, (first or 0) + known)
         said = [np.empty((VIEWS, len(texts), 0), np.float32)]
-        directions = np.empty((len(texts), 0), np.float32)
+        parts, directions = np.empty((VIEWS, len(texts), 0), np.float32), np.empty((len(texts), 0), np.float32)
         if ngrams is not None:
             said.append(_followed(ngrams.fitted_log_odds[:, fitted], ngrams.log_odds(texts[known:])))
         if sentences is not None and self.sentence_vectors is not None:
@@ -207,7 +229,9 @@ class Featurizer:
             said.append(_followed(sentences.fitted_log_odds[:, fitted], sentences.log_odds(new)))
             known_directions = sentences.fitted_directions[fitted].astype(np.float32)
             directions = np.concatenate([known_directions, sentences.directions(new)])
-        return ReadTexts(tokens, np.concatenate(said, axis=2), directions)
+            if self.state_.context is not None:
+                parts = _followed(self.state_.context.fitted_parts[:, fitted], self.state_.context.parts(new))
+        return ReadTexts(tokens, np.concatenate(said, axis=2), parts, directions)
 
     def node_slots(self, side: str, codes: np.ndarray) -> np.ndarray:
         """Rows of the table of trained vectors; row 0 is for nodes that training did not see."""
@@ -252,7 +276,7 @@ class Featurizer:
 
 
 def _followed(fitted: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """(views, texts, classes) those of ``fit``, then new ones, of which all views say the same."""
+    """(views, texts, ·) those of ``fit``, then new ones, of which all views say the same."""
     return np.concatenate([fitted, np.broadcast_to(new, (VIEWS, *new.shape))], axis=1)
 
 

@@ -39,6 +39,7 @@ class Rows:
         labels: visible ones, HIDDEN elsewhere.
         folds: see :mod:`~saft.features.folds`.
         log_odds: (views, rows, readers · classes).
+        parts: (views, rows, 3 · classes), see :mod:`~saft.features.context`; no columns where that is not read.
         vectors: (rows, width) of length 1; no columns where there is no sentence vector.
         seed: draws the others that likeness is measured with.
     """
@@ -48,6 +49,7 @@ class Rows:
     labels: np.ndarray
     folds: np.ndarray
     log_odds: np.ndarray
+    parts: np.ndarray
     vectors: np.ndarray
     n_classes: int
     seed: int = 0
@@ -60,19 +62,30 @@ def gather(rows: Rows, kinds: Kinds) -> Evidence:
     """Evidence of every row. A labelled row sees the view without its fold, all others see every visible label."""
     labelled = rows.labels != HIDDEN
     views = view_of_rows(rows.folds, labelled)
-    own = rows.log_odds[views, np.arange(len(views))]
-    labels, words, alike, likeness = {}, {}, {}, {}
-    for side in SIDES:
+    each = np.arange(len(views))
+    own, own_context = rows.log_odds[views, each], rows.parts[views, each, : rows.parts.shape[2] // 3]
+    labels, words, alike, likeness, context = {}, {}, {}, {}, {}
+    for place, side in enumerate(SIDES):
         nodes = rows.nodes(side)
         if kinds.labels:
             labels[side] = _label_counts(nodes, rows, views)
         if kinds.words and own.shape[1]:
-            words[side] = _word_sums(nodes, rows, views)
+            words[side] = _sums_of_others(nodes, rows, views, rows.log_odds, only_silent=True)
+        if kinds.words and own_context.shape[1]:
+            carried = rows.parts[:, :, part_of_side(place, rows.n_classes)]
+            context[side] = _sums_of_others(nodes, rows, views, carried, only_silent=False)
         if kinds.alike and rows.vectors.shape[1]:
             alike[side], likeness[side] = _likeness(nodes, rows, views)
     if not kinds.labels:
         alike = {}
-    return Evidence(own, _totals(rows, views), labels, alike, likeness, words)
+    if not kinds.words:
+        own_context = own_context[:, :0]
+    return Evidence(own, _totals(rows, views), labels, alike, likeness, words, own_context, context)
+
+
+def part_of_side(place: int, n_classes: int) -> slice:
+    """Columns of what a text carries to others of its user (place 0) or of its item (1), see ContextModel.parts."""
+    return slice((1 + place) * n_classes, (2 + place) * n_classes)
 
 
 def _totals(rows: Rows, views: np.ndarray) -> np.ndarray:
@@ -100,21 +113,23 @@ def _own_label(rows: Rows, views: np.ndarray) -> np.ndarray:
     return own
 
 
-def _word_sums(nodes: np.ndarray, rows: Rows, views: np.ndarray) -> np.ndarray:
-    """(rows, 1 + readers · classes) number and summed log-odds of the node's others without a label in the view.
+def _sums_of_others(
+    nodes: np.ndarray, rows: Rows, views: np.ndarray, values: np.ndarray, only_silent: bool
+) -> np.ndarray:
+    """(rows, 1 + values) number of the node's others, or of those without a label in the view, and their summed values.
 
     In the view of a fold, rows that came after the readers were fitted do not count: what readers say of them is not
     independent of the fold's labels.
     """
     n_nodes = int(nodes.max(initial=-1)) + 1
-    found = np.zeros((len(nodes), 1 + rows.log_odds.shape[2]))
+    found = np.zeros((len(nodes), 1 + values.shape[2]))
     for view in range(FOLDS + 1):
         seeds = np.flatnonzero(views == view)
-        visible = np.where(rows.folds == view, HIDDEN, rows.labels)
+        counted = (rows.labels == HIDDEN) | (rows.folds == view) if only_silent else np.ones(len(nodes), bool)
         if view < FOLDS:
-            visible = np.where(rows.folds == NO_FOLD, 0, visible)  # any label will do: it does not count as silent
-        sums = sum_words(nodes, visible, rows.log_odds[view], n_nodes)
-        own = np.hstack([np.ones((len(seeds), 1)), rows.log_odds[view, seeds]]) * (visible[seeds] == HIDDEN)[:, None]
+            counted = counted & (rows.folds != NO_FOLD)
+        sums = sum_values(nodes, counted, values[view], n_nodes)
+        own = np.hstack([np.ones((len(seeds), 1)), values[view, seeds]]) * counted[seeds][:, None]
         found[seeds] = sums[nodes[seeds]] - own
     return found
 
@@ -170,8 +185,7 @@ def count_labels(nodes: np.ndarray, labels: np.ndarray, n_nodes: int, n_classes:
     return np.bincount(places, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes)
 
 
-def sum_words(nodes: np.ndarray, labels: np.ndarray, log_odds: np.ndarray, n_nodes: int) -> np.ndarray:
-    """(nodes, 1 + readers · classes) number and summed log-odds of each node's interactions without a label."""
-    silent = labels == HIDDEN
-    said = np.hstack([np.ones((int(silent.sum()), 1)), log_odds[silent]])
-    return np.stack([np.bincount(nodes[silent], column, minlength=n_nodes) for column in said.T], axis=1)
+def sum_values(nodes: np.ndarray, counted: np.ndarray, values: np.ndarray, n_nodes: int) -> np.ndarray:
+    """(nodes, 1 + values) number and summed values of each node's interactions, as far as they are counted."""
+    said = np.hstack([np.ones((int(counted.sum()), 1)), values[counted]])
+    return np.stack([np.bincount(nodes[counted], column, minlength=n_nodes) for column in said.T], axis=1)

@@ -2,7 +2,9 @@
 
     mean of −log p(target) + Σ_columns ‖weights − start‖² / (2 C n),   p = softmax(row · weights + offset)
 
-C may differ by column: :func:`fit_groups` chooses it for groups of columns by cross-validated likelihood.
+C may differ by column: :func:`fit_groups` chooses it for groups of columns by cross-validated likelihood. Where columns
+come in blocks of one per class, it starts from one weight for each block (:func:`fit_tied`): ten numbers can be told
+from a few hundred labels, a weight from every column to every class cannot.
 (Scikit-learn's has the same objective for one C and a start of zero, but importing it takes as long as fitting.)
 """
 
@@ -19,7 +21,8 @@ from torch import Tensor
 
 # Of the search of strengths: where it begins, within which limits, by which factors, and how many nats a step has to
 # gain over all rows; less is what chance gives where rows are few (docs/experiments.md).
-FIRST_STRENGTH, LEAST_STRENGTH, MOST_STRENGTH, LEAST_GAIN = 1 / 30, 1e-5, 0.1, 1.5
+FIRST_STRENGTH, LEAST_STRENGTH, MOST_STRENGTH, LEAST_GAIN = 3e-3, 1e-5, 0.1, 3.0
+TIED_STRENGTH = 1.0  # of the one weight that a block has
 FACTORS = (3.0, 1 / 3)
 SEARCH_STEPS, FINAL_STEPS = 60, 150
 
@@ -90,32 +93,59 @@ def log_loss(logits: np.ndarray, targets: np.ndarray) -> float:
 def fit_groups(
     columns: np.ndarray,
     groups: Mapping[str, slice],
+    blocks: Sequence[slice],
     targets: np.ndarray,
     n_classes: int,
     folds: np.ndarray,
-    first: Mapping[str, float],
 ) -> tuple[np.ndarray, dict[str, float]]:
     """(columns + 1, classes) weights and offsets, and the strength of each group.
 
-    One strength for all would let a wide group of weak columns drown a narrow one of strong ones. Strengths are
-    searched one group at a time, each as long as held-out rows become more likely by more than chance would have it.
+    Weights are pulled towards those of :func:`fit_tied`. One strength for all would let a wide group of weak columns
+    drown a narrow one of strong ones. Strengths are searched one group at a time, each as long as held-out rows become
+    more likely by more than chance would have it.
 
     Args:
         columns: (rows, columns) as they will be given to the result; they are standardised here.
+        blocks: columns that speak of one class each, in the order of the classes.
         targets: (rows,).
         folds: (rows,) of each.
-        first: group → strength that the search begins with, where it is not FIRST_STRENGTH.
     """
-    spread = columns.std(axis=0)
-    spread = np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
-    search = _StrengthSearch(columns / spread, groups, targets, n_classes, folds, first)
+    search = _StrengthSearch(columns, groups, blocks, targets, n_classes, folds)
     for name in groups:
         for factor in FACTORS:
             while search.improves(name, factor):
                 pass
     solved = search.solve(np.arange(len(targets)), search.strengths, FINAL_STEPS)
-    solved[:-1] /= spread[:, None]
+    solved[:-1] /= search.spread[:, None]
     return solved, search.strengths
+
+
+def fit_tied(columns: np.ndarray, blocks: Sequence[slice], targets: np.ndarray, n_classes: int) -> np.ndarray:
+    """(columns + 1, classes) weights and offsets: within a block every column counts for its own class alone, with a
+    weight that all of them share and that is not negative. Columns outside of blocks have weight zero.
+    """
+    number, counts = len(targets), np.bincount(targets, minlength=n_classes) + 1
+    log_priors = np.log(counts / counts.sum())
+    by_block = np.stack([columns[:, block] for block in blocks], axis=2) if blocks else np.empty((number, n_classes, 0))
+    wanted = np.eye(n_classes)[targets]
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        shared, offsets = flat[: len(blocks)], flat[len(blocks) :]
+        logs = _log_softmax(by_block @ shared + offsets)
+        errors = (np.exp(logs) - wanted) / number
+        pulled = shared / (TIED_STRENGTH * number)
+        loss = -logs[np.arange(number), targets].mean() + (shared * pulled).sum() / 2
+        return float(loss), np.concatenate([np.einsum("rc,rcb->b", errors, by_block) + pulled, errors.sum(axis=0)])
+
+    begin = np.concatenate([np.zeros(len(blocks)), log_priors])
+    bounds = [(0, None)] * len(blocks) + [(None, None)] * n_classes
+    with _threads().limit(limits=1, user_api="blas"):
+        found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds).x
+    solved = np.zeros((columns.shape[1] + 1, n_classes))
+    for block, weight in zip(blocks, found, strict=False):
+        solved[block] = weight * np.eye(n_classes)
+    solved[-1] = found[len(blocks) :]
+    return solved
 
 
 class _StrengthSearch:
@@ -125,16 +155,20 @@ class _StrengthSearch:
         self,
         columns: np.ndarray,
         groups: Mapping[str, slice],
+        blocks: Sequence[slice],
         targets: np.ndarray,
         n_classes: int,
         folds: np.ndarray,
-        first: Mapping[str, float],
     ) -> None:
-        self.columns, self.groups, self.targets, self.n_classes = columns, groups, targets, n_classes
+        spread = columns.std(axis=0)
+        self.spread = np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
+        self.given, self.columns = columns, columns / self.spread
+        self.groups, self.blocks, self.targets, self.n_classes = groups, blocks, targets, n_classes
         parts = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
         self.parts = [part for part in parts if len(part[0])]  # none if all rows are of one fold
-        self.strengths = {name: first.get(name, FIRST_STRENGTH) for name in groups}
-        self.loss, self.solutions = self._held_out(self.strengths, [None] * len(self.parts))
+        self.starts = [self._tied(fitted) for fitted, _ in self.parts]
+        self.strengths = dict.fromkeys(groups, FIRST_STRENGTH)
+        self.loss, self.solutions = self._held_out(self.strengths, self.starts)
 
     def improves(self, name: str, factor: float) -> bool:
         """Multiply this group's strength if that helps."""
@@ -147,25 +181,30 @@ class _StrengthSearch:
         self.strengths, self.loss, self.solutions = tried, loss, solutions
         return True
 
-    def solve(
-        self, rows: np.ndarray, strengths: Mapping[str, float], steps: int, first: np.ndarray | None = None
+    def solve(self, rows: np.ndarray, strengths: Mapping[str, float], steps: int) -> np.ndarray:
+        """(columns + 1, classes) of the standardised columns, fitted to these rows."""
+        start = self._tied(rows)
+        return self._solved(rows, strengths, steps, start, start)
+
+    def _tied(self, rows: np.ndarray) -> np.ndarray:
+        start = fit_tied(self.given[rows], self.blocks, self.targets[rows], self.n_classes)
+        start[:-1] *= self.spread[:, None]
+        return start
+
+    def _solved(
+        self, rows: np.ndarray, strengths: Mapping[str, float], steps: int, start: np.ndarray, first: np.ndarray
     ) -> np.ndarray:
         per_column = np.ones(self.columns.shape[1])
         for name, group in self.groups.items():
             per_column[group] = strengths[name]
-        counts = np.bincount(self.targets[rows], minlength=self.n_classes) + 1
-        start = np.zeros((self.columns.shape[1] + 1, self.n_classes))
-        start[-1] = np.log(counts / counts.sum())
         given = self.columns[rows]
         return regress(given, given.T, self.targets[rows], start, per_column, steps, first)
 
-    def _held_out(
-        self, strengths: Mapping[str, float], first: Sequence[np.ndarray | None]
-    ) -> tuple[float, list[np.ndarray | None]]:
+    def _held_out(self, strengths: Mapping[str, float], first: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
         """Summed −log p of every row, by the regression without its fold; and these regressions, to begin the next."""
-        loss, solutions = 0.0, list[np.ndarray | None]()
-        for (fitted, held_out), begin in zip(self.parts, first, strict=True):
-            solved = self.solve(fitted, strengths, SEARCH_STEPS, begin)
+        loss, solutions = 0.0, []
+        for (fitted, held_out), start, begin in zip(self.parts, self.starts, first, strict=True):
+            solved = self._solved(fitted, strengths, SEARCH_STEPS, start, begin)
             logits = self.columns[held_out] @ solved[:-1] + solved[-1]
             loss += log_loss(logits, self.targets[held_out]) * len(held_out)
             solutions.append(solved.astype(np.float64))

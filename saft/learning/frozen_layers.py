@@ -65,9 +65,13 @@ class FrozenLayers:
         return self._kept(tokens).share_stored
 
     def _kept(self, tokens: Tokens) -> FrozenStates:
-        """States where layers are trained above; else means, which are all that is needed."""
-        if self.encoder.n_layers:
-            return self.states(tokens)
+        """States where layers are trained above; else means, which are all that is needed.
+
+        States that are kept already have the means with them.
+        """
+        states = self.states(tokens)
+        if self.encoder.n_layers or states.share_stored == 1.0:
+            return states
         return FrozenStates(self, tokens, self._store("means"), means=True)
 
     def _store(self, kind: str) -> FrozenStore:

@@ -107,8 +107,8 @@ class BatchLoader:
     def fingerprint(self) -> str:
         """Of everything that batches show."""
         digest, features = hashlib.sha256(), self.features
-        arrays = (features.users, features.items, features.tokens.flat, features.log_odds, features.vectors)
-        for array in (*arrays, self.labels, self.targets):
+        read = features.tokens.flat, features.log_odds, features.parts, features.vectors
+        for array in (features.users, features.items, *read, self.labels, self.targets):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -216,7 +216,7 @@ class BatchLoader:
         settings, features = self.settings, self.features
         given = Rows(
             features.users[rows], features.items[rows], self.labels[rows], features.folds[rows],
-            features.log_odds[:, rows], features.vectors[rows], self.n_classes, settings.seed,
+            features.log_odds[:, rows], features.parts[:, rows], features.vectors[rows], self.n_classes, settings.seed,
         )  # fmt: skip
         return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words))
 

@@ -19,14 +19,14 @@ import torch
 from torch import Tensor, nn
 
 from saft.errors import InputError
-from saft.features.backbones import open_backbone
+from saft.features.backbones import open_backbone, telling_layers
 from saft.model.families import FAMILIES, Attention
 
 DEPTHS = 3  # at so many depths of the frozen layers, means of a text's states are taken
 
 
 class TextEncoder(nn.Module):
-    """An encoder, optionally cut to its first layers.
+    """An encoder, optionally cut to its first layers; without a trained one, to those that tell most of a text.
 
     Attributes:
         width: of token states.
@@ -43,7 +43,9 @@ class TextEncoder(nn.Module):
         self.model = model
         self.family = family
         available = len(family.layers(model))
-        used = available if layers is None else layers
+        used = layers
+        if used is None:
+            used = telling_layers(available) if trained == 0 else available
         if not 1 <= used <= available:
             raise InputError(f"This encoder has {available} layers; cannot use the first {layers}.")
         self.width = int(model.config.hidden_size)

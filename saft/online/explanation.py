@@ -16,6 +16,7 @@ import polars as pl
 
 from saft.classifier.estimator import SaftClassifier
 from saft.errors import InputError, did_you_mean
+from saft.features.featurizer import ReadText
 from saft.features.folds import FOLDS
 from saft.features.gathering import SIDES
 from saft.online.live import Interaction, LiveNetwork
@@ -147,19 +148,25 @@ def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tupl
         return []
     shorter = [f"{text[:start]} {text[end:]}".strip() for start, end in spans]
     read = live.featurizer.read_texts(pl.Series([*shorter, text], dtype=pl.String))
-    # The log-odds of a labelled interaction come from other regressions, so only the change is added to them.
-    log_odds = ego.evidence.log_odds[0] + read.log_odds[FOLDS, :-1] - read.log_odds[FOLDS, -1]
-    words = live.read_tokens(read.tokens)
-    return [
-        replace(ego, tokens=words[at], evidence=live.evidence.of(ego.number, ego.codes, log_odds[at], read.vectors[at]))
-        for at in range(len(shorter))
-    ]
+    words, whole = live.read_tokens(read.tokens), read.one(len(shorter), FOLDS)
+    found = []
+    for at in range(len(shorter)):
+        other = read.one(at, FOLDS)
+        # What is read of a labelled interaction comes from other regressions, so only the change is added to it.
+        own = ReadText(
+            ego.read.log_odds + other.log_odds - whole.log_odds,
+            ego.read.parts + other.parts - whole.parts,
+            other.vector,
+        )
+        evidence = live.evidence.of(ego.number, ego.codes, own)
+        found.append(replace(ego, read=own, tokens=words[at], evidence=evidence))
+    return found
 
 
 def _without_neighbour(live: LiveNetwork, ego: EgoGraph, place: int) -> EgoGraph:
     """The ego graph without the message, the label and the words of this neighbour."""
     neighbour = int(ego.neighbourhood.rows[place])
-    evidence = live.evidence.of(ego.number, ego.codes, ego.evidence.log_odds[0], ego.direction, neighbour)
+    evidence = live.evidence.of(ego.number, ego.codes, ego.read, neighbour)
     return replace(ego, neighbourhood=ego.neighbourhood.without(place), evidence=evidence)
 
 

@@ -217,8 +217,9 @@ class LiveNetwork:
                 nodes[name] = EgoNode(slot, vectors[name][at], bool((sampled[name] == number).any()))
             around = self._neighbourhood(number, sampled, code)
             embeddings = {role: rows[at] for role, rows in structure.items()}
-            evidence = self.evidence.of(number, code, read.log_odds[view, at], read.vectors[at])
-            egos.append(EgoGraph(number, code, read.vectors[at], tokens, evidence, embeddings, nodes, around))
+            own = read.one(at, view)
+            evidence = self.evidence.of(number, code, own)
+            egos.append(EgoGraph(number, code, own, tokens, evidence, embeddings, nodes, around))
         return egos
 
     def read_tokens(self, tokens: Tokens) -> list[np.ndarray]:

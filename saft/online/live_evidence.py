@@ -11,7 +11,7 @@ import numpy as np
 
 from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.features.evidence import Evidence
-from saft.features.featurizer import Features, ReadTexts
+from saft.features.featurizer import Features, ReadText, ReadTexts
 from saft.features.folds import FOLDS, NO_FOLD
 from saft.features.gathering import (
     MOST_COMPARED,
@@ -19,7 +19,8 @@ from saft.features.gathering import (
     compared,
     cosine_summary,
     count_labels,
-    sum_words,
+    part_of_side,
+    sum_values,
 )
 from saft.online.growing import GrowingArray, GrowingSide
 from saft.settings import Settings
@@ -42,13 +43,17 @@ class LiveEvidence:
         self.label_totals = np.bincount(network.labels[network.is_labelled], minlength=self.n_classes)
         self._fold_totals = count_labels(features.folds, network.labels, FOLDS, self.n_classes)
         self._log_odds, self._directions = GrowingArray(features.log_odds[FOLDS]), GrowingArray(features.vectors)
+        self._parts = GrowingArray(features.parts[FOLDS])
+        self._carried = {"user": part_of_side(0, self.n_classes), "item": part_of_side(1, self.n_classes)}
+        silent, everyone = network.labels == HIDDEN, np.ones(len(network), bool)
         self.sides = {
             name: GrowingSide(
                 ids,
                 nodes,
                 vectors,
                 count_labels(nodes, network.labels, len(ids), self.n_classes),
-                sum_words(nodes, network.labels, features.log_odds[FOLDS], len(ids)),
+                sum_values(nodes, silent, features.log_odds[FOLDS], len(ids)),
+                sum_values(nodes, everyone, features.parts[FOLDS][:, self._carried[name]], len(ids)),
             )
             for name, ids, nodes, vectors in (
                 ("user", network.user_ids, network.users, features.user_vectors),
@@ -63,11 +68,13 @@ class LiveEvidence:
         """Add an interaction between these nodes, with the text at this place and without a label; its number."""
         number = len(self)
         self._log_odds.append(read.log_odds[FOLDS, at : at + 1])
+        self._parts.append(read.parts[FOLDS, at : at + 1])
         self._directions.append(read.vectors[at : at + 1])
         self.labels.append(np.array([HIDDEN], np.int32))
         for name, side in self.sides.items():
             side.append(number, codes[name])
             side.word_sums.values[codes[name]] += self._said(number)
+            side.context_sums.values[codes[name]] += self._carries(number, name)
         return number
 
     def relabel(self, number: int, code: int) -> None:
@@ -93,8 +100,7 @@ class LiveEvidence:
         self,
         number: int,
         codes: dict[str, int],
-        log_odds: np.ndarray,
-        direction: np.ndarray,
+        own: ReadText,
         without: int | None = None,
     ) -> Evidence:
         """Of one interaction, without its own label.
@@ -102,23 +108,27 @@ class LiveEvidence:
         Args:
             number: its own, or that of the next one to come.
             codes: side → its node.
-            log_odds, direction: what was read in its text.
+            own: what was read in its text.
             without: another one that does not count.
         """
         view = self.view(number)
-        labels, alike, likeness, words = {}, {}, {}, {}
+        labels, alike, likeness, words, context = {}, {}, {}, {}, {}
+        own_context = own.parts[: len(own.parts) // 3]
         for name, side in self.sides.items():
             counts, sums = self._around(side, codes[name], number, without, view)
             if self.settings.labels:
                 labels[name] = counts[None].astype(np.float64)
-            if self.settings.neighbour_words and len(log_odds):
+            if self.settings.neighbour_words and len(own.log_odds):
                 words[name] = sums[None]
-            if self.settings.alike_texts and len(direction):
+            if len(own_context):
+                context[name] = self._context(name, codes[name], number, without, view)[None]
+            if self.settings.alike_texts and len(own.vector):
                 members = side.members(codes[name])
-                weighted, likeness[name] = self._likeness(number, members[members != without], direction, view)
+                weighted, likeness[name] = self._likeness(number, members[members != without], own.vector, view)
                 if self.settings.labels:
                     alike[name] = weighted
-        return Evidence(log_odds[None], self._totals(number, without, view)[None], labels, alike, likeness, words)
+        totals = self._totals(number, without, view)[None]
+        return Evidence(own.log_odds[None], totals, labels, alike, likeness, words, own_context[None], context)
 
     def _around(
         self, side: GrowingSide, code: int, number: int, without: int | None, view: int
@@ -146,6 +156,22 @@ class LiveEvidence:
         said = self.features.log_odds[fold, silent].sum(axis=0, dtype=np.float64)
         counts = count_labels(np.zeros_like(others), visible, 1, self.n_classes)[0]
         return counts, np.append(len(silent), said)
+
+    def _context(self, name: str, code: int, number: int, without: int | None, view: int) -> np.ndarray:
+        """(1 + classes,) number of the node's other interactions, and the sum of what they carry to this one."""
+        side = self.sides[name]
+        if code >= len(side.ids):
+            return np.zeros(1 + self.n_classes)
+        if view != FOLDS:
+            members = side.members(code)
+            others = members[(members != number) & (members != without) & (self._folds(members) != NO_FOLD)]
+            carried = self.features.parts[view, others, self._carried[name]]
+            return np.append(len(others), carried.sum(axis=0, dtype=np.float64))
+        sums = side.context_sums.values[code].copy()
+        for one in (number, without):
+            if one is not None and one < len(self) and side.nodes.values[one] == code:
+                sums -= self._carries(one, name)
+        return sums
 
     def _likeness(
         self, number: int, members: np.ndarray, direction: np.ndarray, view: int
@@ -185,3 +211,7 @@ class LiveEvidence:
     def _said(self, number: int) -> np.ndarray:
         """(1 + readers · classes,) what it adds to the sums of its user and its item while it has no label."""
         return np.append(1.0, self._log_odds.values[number])
+
+    def _carries(self, number: int, name: str) -> np.ndarray:
+        """(1 + classes,) what it adds to the sum of its user, or of its item, that others hear."""
+        return np.append(1.0, self._parts.values[number, self._carried[name]])

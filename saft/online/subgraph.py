@@ -19,7 +19,7 @@ import torch
 
 from saft.data.network import HIDDEN
 from saft.features.evidence import Evidence
-from saft.features.featurizer import Features
+from saft.features.featurizer import Features, ReadText
 from saft.features.folds import NO_FOLD, VIEWS
 from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens, cut_by_length
@@ -63,7 +63,7 @@ class EgoNode:
 class EgoGraph:
     number: int  # in the network; that of the next interaction to come if it is not there
     codes: dict[str, int]  # side → its node there
-    direction: np.ndarray  # its sentence vector, of length 1
+    read: ReadText  # what the readers say of its text
     tokens: np.ndarray  # ids, or states if the encoder has frozen layers
     evidence: Evidence  # of one row
     structure: dict[str, np.ndarray]  # role → (dim,)
@@ -135,6 +135,7 @@ class EgoPredictor:
             tokens=self._tokens(egos, len(owner)),
             structure={role: np.stack([ego.structure[role] for ego in egos]) for role in egos[0].structure},
             log_odds=np.empty((VIEWS, len(labels), 0), np.float32),
+            parts=np.empty((VIEWS, len(labels), 0), np.float32),
             vectors=np.empty((len(labels), 0), np.float32),
             folds=np.full(len(labels), NO_FOLD),
             user_vectors=sides["user"].vectors,

@@ -24,9 +24,8 @@ from saft.classifier.duration import (
     in_words,
     measure,
     sentence,
-    sentence_regressions,
 )
-from saft.features import sentences
+from saft.features import fold_regressions, sentences
 from saft.features.folds import fold_of_rows
 from saft.features.ngrams import MOST_FITTED
 from saft.settings import PRESETS, Settings
@@ -51,6 +50,11 @@ def test_reading_costs_every_distinct_text_a_token_at_a_time_in_every_frozen_lay
     assert estimate(encoder="none").reading() == 0
     assert estimate(trained_layers=6).reading() == 0
     assert estimate(trained_layers=9).reading() == 0
+    in_all = TASK.texts * PACE.tokens * PACE.forward
+    assert estimate(trained_layers=0).reading() == pytest.approx(
+        5 * in_all
+    )
+    assert estimate(trained_layers=0, layers=6).reading() == pytest.approx(6 * in_all)
 
 
 @pytest.mark.parametrize(
@@ -105,24 +109,25 @@ def test_linear_models_cost_by_the_rows_they_are_fitted_to_and_those_they_read()
     assert estimate(sentences=False).linear_models() == pytest.approx(expected)
     assert estimate(trained_layers=6).linear_models() == pytest.approx(expected)  # no frozen layer, no sentence vector
     more = 0.0
-    for _ in range(sentence_regressions(TASK.train)):
+    for _ in range(duration.fold_regressions(TASK.train)):
         for _ in range(EVALUATIONS):
             more += SHARE_SOLVED * TASK.train * PACE.evaluation
-    assert estimate().linear_models() == pytest.approx(expected + more)
+    assert estimate(neighbour_words=False).linear_models() == pytest.approx(expected + more)
+    assert estimate().linear_models() == pytest.approx(expected + more * (1 + 5 / 3))  # and again with two means
 
 
 @pytest.mark.parametrize("many", [True, False])
 def test_as_many_regressions_are_counted_as_a_model_of_sentence_vectors_solves(monkeypatch, many):
     solved = []
-    monkeypatch.setattr(sentences, "MANY", 0 if many else 10_000)
+    monkeypatch.setattr(fold_regressions, "MANY", 0 if many else 10_000)
     monkeypatch.setattr(duration, "MANY", 0 if many else 10_000)
     monkeypatch.setattr(
-        sentences, "regress", lambda rows, turned, targets, start, *_: solved.append(len(rows)) or start
+        fold_regressions, "regress", lambda rows, turned, targets, start, *_: solved.append(len(rows)) or start
     )
     rng = np.random.default_rng(0)
     vectors, labels = rng.standard_normal((100, 2, 3), np.float32), rng.integers(3, size=100)
     sentences.SentenceModel.fit(vectors, labels, 3, fold_of_rows(100, 0), 0)
-    assert len(solved) == pytest.approx(sentence_regressions(100), abs=6)
+    assert len(solved) == pytest.approx(duration.fold_regressions(100), abs=6)
     assert np.mean(solved) == pytest.approx(SHARE_SOLVED * 100, abs=6)
 
 

@@ -15,7 +15,7 @@ import torch
 
 import saft
 from saft import SaftClassifier
-from saft.classifier.assembly import FIRST_STRENGTHS, Assembly
+from saft.classifier.assembly import Assembly
 from saft.classifier.estimator import known_rows
 from saft.classifier.storage import CHECKPOINT
 from saft.features.regression import fit_groups
@@ -68,10 +68,10 @@ def test_before_training_predictions_are_the_best_that_side_features_give_alone(
     solved, _ = fit_groups(
         loader.side_features[rows],
         loader.evidence.groups(),
+        loader.evidence.blocks(),
         network.labels[rows],
         network.n_classes,
         loader.features.folds[rows],
-        FIRST_STRENGTHS,
     )
     expected = loader.side_features @ solved[:-1] + solved[-1]
     view = next(loader.prediction_passes(parts.test))

@@ -105,6 +105,7 @@ def test_removing_text_is_predicting_rows_whose_text_is_empty(network, parts, fi
         log_odds=zeroed(known.log_odds, numbers),
         alike={side: zeroed(weights, numbers) for side, weights in known.alike.items()},
         likeness={side: zeroed(cosines, numbers) for side, cosines in known.likeness.items()},
+        own_context=zeroed(known.own_context, numbers),
     )
     expected = logits_with(fitted, rows, silent, tokens=empty.tokens)
     np.testing.assert_allclose(logits_of(fitted, rows, "without text"), expected, atol=1e-4)

@@ -5,10 +5,13 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from saft.features.context import PRIOR
 from saft.features.evidence import ALIKE_PRIOR_WEIGHT, PRIOR_WEIGHT, Evidence
+from saft.features.ngrams import LARGEST
 
 ROWS, CLASSES, READERS = 7, 3, 2
 SIDES = ("user", "item")
+NO_CONTEXT = {"own_context": np.empty((ROWS, 0)), "context": {}}
 
 
 def made(rows: int = ROWS, **changes) -> Evidence:
@@ -24,6 +27,8 @@ def made(rows: int = ROWS, **changes) -> Evidence:
         "alike": by_side(lambda: rng.uniform(0, 2, (rows, CLASSES))),
         "likeness": by_side(lambda: rng.uniform(-1, 1, (rows, 2))),
         "words": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, 6))])),
+        "own_context": rng.normal(scale=2, size=(rows, CLASSES)),
+        "context": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, CLASSES))])),
     }
     return Evidence(**parts | changes)
 
@@ -43,6 +48,9 @@ def by_hand(evidence: Evidence, row: int) -> list[float]:
     for sums in evidence.words.values():
         number = sums[row][0]
         found += [np.log(1 + number), *(said / (number + 1) for said in sums[row][1:])]
+    for label in range(CLASSES):
+        around = sum(sums[row][1 + label] / (sums[row][0] + PRIOR) for sums in evidence.context.values())
+        found.append(min(max(evidence.own_context[row][label] + around, -LARGEST), LARGEST))
     return found
 
 
@@ -61,12 +69,24 @@ def test_groups_name_the_columns_of_the_features_in_their_order():
         "alike": slice(14, 22),
         "likeness": slice(22, 26),
         "neighbours": slice(26, 40),
+        "context": slice(40, 43),
     }
-    assert evidence.features().shape[1] == 40
+    assert evidence.features().shape[1] == 43
     np.testing.assert_array_equal(evidence.features()[:, :6], evidence.log_odds.astype(np.float32))
-    few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={})
+    few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={}, **NO_CONTEXT)
     assert few.groups() == {"labels": slice(0, 8)}
-    assert made(0).features().shape == (0, 40)
+    assert made(0).features().shape == (0, 43)
+
+
+def test_blocks_are_the_columns_that_speak_of_one_class_each():
+    """Not the numbers of labels and of neighbours beside them, nor likeness."""
+    blocks = made().blocks()
+    words, labels, alike = [0, 3], [6, 10], [14, 18]
+    neighbours = [27, 30, 34, 37]
+    assert [block.start for block in blocks] == [*words, *labels, *alike, *neighbours, 40]
+    assert all(block.stop - block.start == CLASSES for block in blocks)
+    few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={}, **NO_CONTEXT)
+    assert few.blocks() == [slice(0, 3), slice(4, 7)]
 
 
 def test_where_nothing_is_known_all_features_are_zero():
@@ -89,6 +109,8 @@ def test_removing_one_kind_of_evidence_leaves_the_others_as_they_were(change, bl
     evidence = made()
     before, after = evidence.features(), change(evidence).features()
     for name, columns in evidence.groups().items():
+        if name == "context":  # of which a part is left, see below
+            continue
         expected = np.zeros_like(before[:, columns]) if name in blank else before[:, columns]
         np.testing.assert_allclose(after[:, columns], expected, atol=1e-12)
     np.testing.assert_array_equal(evidence.features(), before)  # the original is not changed
@@ -101,9 +123,19 @@ def test_labels_of_one_side_and_words_of_one_reader_can_be_removed_alone():
     assert not without.alike["user"].any()
     np.testing.assert_array_equal(without.labels["item"], evidence.labels["item"])
     np.testing.assert_array_equal(without.alike["item"], evidence.alike["item"])
-    silent = evidence.without_words(slice(CLASSES))
+    silent = evidence.without_reader(slice(CLASSES))
     assert not silent.log_odds[:, :CLASSES].any()
     np.testing.assert_array_equal(silent.log_odds[:, CLASSES:], evidence.log_odds[:, CLASSES:])
+
+
+def test_of_the_context_the_own_text_and_those_of_others_can_be_removed_alone():
+    evidence = made(own_context=np.ones((ROWS, CLASSES)))
+    own, others = evidence.without_neighbours_texts(), evidence.without_text()
+    context = evidence.groups()["context"]
+    np.testing.assert_allclose(own.features()[:, context], 1)
+    np.testing.assert_allclose(others.features()[:, context], evidence.features()[:, context] - 1, atol=1e-6)
+    assert not own.without_text().features()[:, context].any()
+    np.testing.assert_array_equal(evidence.without_labels().features()[:, context], evidence.features()[:, context])
 
 
 def test_rows_taken_one_by_one_and_stacked_are_the_whole():

@@ -27,6 +27,7 @@ def made(n_rows: int, seed: int, n_users: int = 4, n_items: int = 3) -> Rows:
         labels=rng.choice([HIDDEN, 0, 1, 2], n_rows).astype(np.int32),
         folds=rng.integers(NO_FOLD, FOLDS, n_rows),
         log_odds=rng.normal(size=(VIEWS, n_rows, READERS * CLASSES)).astype(np.float32),
+        parts=rng.normal(size=(VIEWS, n_rows, 3 * CLASSES)).astype(np.float32),
         vectors=(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32),
         n_classes=CLASSES,
         seed=seed,
@@ -41,6 +42,7 @@ class ByHand:
         in_fold = rows.labels[row] != HIDDEN and rows.folds[row] != NO_FOLD
         self.view = int(rows.folds[row]) if in_fold else FOLDS
         self.log_odds = rows.log_odds[self.view, row]
+        self.own_context = rows.parts[self.view, row, :CLASSES]
         self.totals = self.counted(other for other in range(len(rows.users)) if other != row)
 
     def sees_label_of(self, other: int) -> bool:
@@ -81,6 +83,15 @@ class ByHand:
         said = [sum(float(self.rows.log_odds[self.view, other, column]) for other in heard) for column in range(6)]
         return [len(heard), *said]
 
+    def context(self, side: str) -> list[float]:
+        later_than_readers = {other for other in self.others(side) if self.rows.folds[other] == NO_FOLD}
+        heard = [other for other in self.others(side) if self.view == FOLDS or other not in later_than_readers]
+        first = CLASSES if side == "user" else 2 * CLASSES
+        carried = [
+            sum(float(self.rows.parts[self.view, other, first + label]) for other in heard) for label in range(CLASSES)
+        ]
+        return [len(heard), *carried]
+
     def alike(self, side: str) -> list[float]:
         weights = [0.0] * CLASSES
         for other in self.compared(side):
@@ -98,10 +109,11 @@ def assert_as_by_hand(rows: Rows, checked: np.ndarray | None = None) -> None:
     for row in np.arange(len(rows.users)) if checked is None else checked:
         expected = ByHand(rows, int(row))
         np.testing.assert_array_equal(evidence.log_odds[row], expected.log_odds)
+        np.testing.assert_array_equal(evidence.own_context[row], expected.own_context)
         np.testing.assert_array_equal(evidence.totals[row], expected.totals)
         for side in SIDES:
             np.testing.assert_array_equal(evidence.labels[side][row], expected.labels(side))
-            for kind in ("words", "alike", "likeness"):
+            for kind in ("words", "context", "alike", "likeness"):
                 found = getattr(evidence, kind)[side][row]
                 np.testing.assert_allclose(found, getattr(expected, kind)(side), atol=1e-4, err_msg=kind)
 
@@ -131,11 +143,15 @@ def test_kinds_that_are_not_wanted_or_have_nothing_to_rest_on_are_left_out():
     assert not gather(rows, Kinds(labels=False)).alike  # weighted labels are labels
     assert gather(rows, Kinds(labels=False)).likeness.keys() == set(SIDES)
     assert not gather(rows, Kinds(alike=False)).likeness
-    assert not gather(rows, Kinds(words=False)).words
-    wordless = gather(replace(rows, log_odds=rows.log_odds[:, :, :0]), Kinds())
+    silent = gather(rows, Kinds(words=False))
+    assert not silent.words
+    assert not silent.context
+    assert "context" not in silent.groups()
+    wordless = gather(replace(rows, log_odds=rows.log_odds[:, :, :0], parts=rows.parts[:, :, :0]), Kinds())
     assert not wordless.words
     assert wordless.groups().keys() == {"labels", "alike", "likeness"}
-    assert gather(replace(rows, vectors=rows.vectors[:, :0]), Kinds()).groups().keys() == {
+    encoderless = replace(rows, vectors=rows.vectors[:, :0], parts=rows.parts[:, :, :0])
+    assert gather(encoderless, Kinds()).groups().keys() == {
         "words", "labels", "neighbours"
     }  # fmt: skip
 
@@ -145,6 +161,7 @@ def test_no_rows_give_no_evidence_of_the_same_width():
     none = Rows(
         *(array[:0] for array in (rows.users, rows.items, rows.labels, rows.folds)),
         rows.log_odds[:, :0],
+        rows.parts[:, :0],
         rows.vectors[:0],
         CLASSES,
     )
@@ -190,8 +207,10 @@ def test_words_of_a_row_that_came_later_reach_no_row_of_training_with_a_label():
     """What readers say of it depends on the labels of all folds."""
     rows = made(60, 4)
     later = rows.folds == NO_FOLD
-    said = rows.log_odds.copy()
+    said, carried = rows.log_odds.copy(), rows.parts.copy()
     said[:, later] += 1
-    moved = differing(gather(rows, Kinds()), gather(replace(rows, log_odds=said), Kinds()))
-    assert len(moved)
-    assert not np.isin(moved, np.flatnonzero(~later & (rows.labels != HIDDEN))).any()
+    carried[:, later] += 1
+    for other in (replace(rows, log_odds=said), replace(rows, parts=carried)):
+        moved = differing(gather(rows, Kinds()), gather(other, Kinds()))
+        assert len(moved)
+        assert not np.isin(moved, np.flatnonzero(~later & (rows.labels != HIDDEN))).any()

@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from saft.features import regression
-from saft.features.regression import fit_groups, log_loss, regress
+from saft.features.regression import fit_groups, fit_tied, log_loss, regress
 
 N, COLUMNS = 120, 4
 
@@ -98,7 +98,8 @@ def test_one_group_of_a_fixed_strength_is_scikit_learns_regression_on_standardis
     rows = rows * np.array([1, 10, 0.1, 5], np.float32) + 2
     monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)  # no other strength is ever better
     monkeypatch.setattr(regression, "FINAL_STEPS", 500)
-    found, strengths = fit_groups(rows, {"all": slice(0, 4)}, targets, n_classes, np.arange(N) % 5, {"all": strength})
+    monkeypatch.setattr(regression, "FIRST_STRENGTH", strength)
+    found, strengths = fit_groups(rows, {"all": slice(0, 4)}, [], targets, n_classes, np.arange(N) % 5)
     assert strengths == {"all": strength}
     spread = rows.std(axis=0)
     model = LogisticRegression(C=strength * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
@@ -134,13 +135,13 @@ def groups_of_columns() -> tuple[np.ndarray, dict[str, slice], np.ndarray, np.nd
 
 def test_a_useless_wide_group_does_not_drown_a_strong_narrow_one(groups_of_columns):
     columns, groups, targets, folds = groups_of_columns
-    solved, strengths = fit_groups(columns, groups, targets, 3, folds, {})
+    solved, strengths = fit_groups(columns, groups, [], targets, 3, folds)
     assert strengths["useless"] < strengths["strong"] / 9
     assert np.abs(solved[3:-1]).max() < 0.2 * np.abs(solved[:3]).max()
     rng = np.random.default_rng(2)
     new_targets = rng.integers(0, 3, 2_000)
     new = np.hstack([rng.normal(size=(2_000, 3)) + 1.5 * np.eye(3)[new_targets], rng.normal(size=(2_000, 60))])
-    alone, _ = fit_groups(columns[:, :3], {"strong": slice(0, 3)}, targets, 3, folds, {})
+    alone, _ = fit_groups(columns[:, :3], {"strong": slice(0, 3)}, [], targets, 3, folds)
     loss_with, loss_without = (
         log_loss(new[:, : len(both) - 1] @ both[:-1] + both[-1], new_targets) for both in (solved, alone)
     )
@@ -149,7 +150,7 @@ def test_a_useless_wide_group_does_not_drown_a_strong_narrow_one(groups_of_colum
 
 def test_strengths_end_where_no_step_makes_held_out_rows_likelier_by_more_than_chance(groups_of_columns):
     columns, groups, targets, folds = groups_of_columns
-    _, strengths = fit_groups(columns, groups, targets, 3, folds, {})
+    _, strengths = fit_groups(columns, groups, [], targets, 3, folds)
     begin = held_out_loss(columns, groups, targets, folds, dict.fromkeys(groups, regression.FIRST_STRENGTH))
     end = held_out_loss(columns, groups, targets, folds, strengths)
     assert end < begin - regression.LEAST_GAIN
@@ -163,7 +164,7 @@ def test_strengths_end_where_no_step_makes_held_out_rows_likelier_by_more_than_c
 def test_strengths_stay_within_their_limits(groups_of_columns):
     columns, _, targets, folds = groups_of_columns
     certain = np.hstack([columns[:, :3], 9 * np.eye(3, dtype=np.float32)[targets]])
-    _, strengths = fit_groups(certain, {"weak": slice(0, 3), "certain": slice(3, 6)}, targets, 3, folds, {})
+    _, strengths = fit_groups(certain, {"weak": slice(0, 3), "certain": slice(3, 6)}, [], targets, 3, folds)
     assert strengths["certain"] <= regression.MOST_STRENGTH * 1.01
     assert all(strength >= regression.LEAST_STRENGTH * 0.99 for strength in strengths.values())
 
@@ -171,7 +172,63 @@ def test_strengths_stay_within_their_limits(groups_of_columns):
 @pytest.mark.parametrize("folds", [np.zeros(2), np.arange(2)])
 def test_two_rows_are_enough_to_fit_groups(folds):
     columns = np.array([[0.0, 1.0], [1.0, 1.0]], np.float32)  # the second column is the same everywhere
-    solved, strengths = fit_groups(columns, {"both": slice(0, 2)}, np.array([0, 1]), 3, folds, {})
+    solved, strengths = fit_groups(columns, {"both": slice(0, 2)}, [], np.array([0, 1]), 3, folds)
     assert np.isfinite(solved).all()
     assert solved.shape == (3, 3)
     assert strengths == {"both": regression.FIRST_STRENGTH}
+
+
+@pytest.fixture(scope="module")
+def log_odds() -> tuple[np.ndarray, list[slice], np.ndarray]:
+    """(columns, blocks, targets): a reader that knows much, one that knows little, one that is wrong; then a number."""
+    rng = np.random.default_rng(4)
+    targets = np.concatenate([np.arange(3), rng.integers(0, 3, 77)])
+    truth = np.eye(3)[targets] - 1 / 3
+    readers = [weight * truth + rng.normal(size=(80, 3)) for weight in (2.0, 0.5, -1.0)]
+    columns = np.hstack([*readers, rng.normal(size=(80, 1))]).astype(np.float32)
+    return columns, [slice(0, 3), slice(3, 6), slice(6, 9)], targets
+
+
+def tied_loss(shared, offsets, columns, blocks, targets) -> float:
+    total = 0.0
+    for row, target in zip(columns.astype(np.float64), targets, strict=True):
+        logits = [
+            sum(weight * row[block][label] for weight, block in zip(shared, blocks, strict=True)) + offsets[label]
+            for label in range(3)
+        ]
+        total -= log_softmax(logits)[target]
+    return total / len(columns) + sum(weight**2 for weight in shared) / (2 * regression.TIED_STRENGTH * len(columns))
+
+
+def test_tied_weights_are_one_number_for_each_block_the_best_that_is_not_negative(log_odds):
+    columns, blocks, targets = log_odds
+    found = fit_tied(columns, blocks, targets, 3)
+    shared = []
+    for block in blocks:
+        shared.append(found[block][0, 0])
+        np.testing.assert_array_equal(found[block], shared[-1] * np.eye(3))
+    assert not found[9].any()  # outside of all blocks
+    assert shared[0] > shared[1] > shared[2] == 0
+    least, rng = tied_loss(shared, found[-1], columns, blocks, targets), np.random.default_rng(0)
+    for _ in range(50):
+        other = np.maximum(np.array(shared) + rng.normal(scale=0.05, size=3), 0)
+        offsets = found[-1] + rng.normal(scale=0.05, size=3)
+        assert tied_loss(other, offsets, columns, blocks, targets) > least - 1e-7
+
+
+def test_few_rows_are_told_more_by_tied_weights_than_by_one_for_every_column_and_class(log_odds):
+    columns, blocks, targets = log_odds
+    groups, few, rest = {"readers": slice(0, 9), "number": slice(9, 10)}, slice(0, 24), slice(24, 80)
+    losses = []
+    for given in (blocks, []):
+        solved, _ = fit_groups(columns[few], groups, given, targets[few], 3, np.arange(24) % 5)
+        losses.append(log_loss(columns[rest] @ solved[:-1] + solved[-1], targets[rest]))
+    assert losses[0] < losses[1] - 0.1
+
+
+def test_with_hardly_any_strength_groups_stay_at_the_tied_weights(monkeypatch, log_odds):
+    columns, blocks, targets = log_odds
+    monkeypatch.setattr(regression, "FIRST_STRENGTH", 1e-9)
+    monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)
+    solved, _ = fit_groups(columns, {"all": slice(0, 10)}, blocks, targets, 3, np.arange(80) % 5)
+    np.testing.assert_allclose(solved[:-1], fit_tied(columns, blocks, targets, 3)[:-1], atol=1e-4)

@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from saft.data.network import HIDDEN
-from saft.features import sentences
+from saft.features import fold_regressions, sentences
 from saft.features.folds import FOLDS, VIEWS, fold_of_rows
 from saft.features.ngrams import LARGEST
 from saft.features.sentences import SentenceModel
@@ -53,8 +53,8 @@ def by_scikit_learn(vectors, labels, rows, strength) -> np.ndarray:
 
 
 def test_log_odds_of_every_view_are_those_of_scikit_learn_without_its_fold(monkeypatch, vectors, labels, folds):
-    monkeypatch.setattr(sentences, "STRENGTHS", (0.03,))
-    monkeypatch.setattr(sentences, "STEPS", 1_000)
+    monkeypatch.setattr(fold_regressions, "STRENGTHS", (0.03,))
+    monkeypatch.setattr(fold_regressions, "STEPS", 1_000)
     found = fitted(vectors, labels, folds).fitted_log_odds
     assert found.shape == (VIEWS, N, CLASSES)
     for view in range(VIEWS):
@@ -66,15 +66,15 @@ def test_log_odds_of_every_view_are_those_of_scikit_learn_without_its_fold(monke
 def test_the_strength_is_the_one_that_makes_held_out_rows_of_other_folds_likeliest(
     monkeypatch, vectors, labels, folds, many
 ):
-    monkeypatch.setattr(sentences, "MANY", many)
-    monkeypatch.setattr(sentences, "STRENGTHS", (1e-3, 3e-2, 1.0))
-    monkeypatch.setattr(sentences, "STEPS", 1_000)
+    monkeypatch.setattr(fold_regressions, "MANY", many)
+    monkeypatch.setattr(fold_regressions, "STRENGTHS", (1e-3, 3e-2, 1.0))
+    monkeypatch.setattr(fold_regressions, "STEPS", 1_000)
     found = fitted(vectors, labels, folds).fitted_log_odds
     for view in range(VIEWS):
         others = [fold for fold in range(FOLDS) if fold != view]
         scored = others if many > KNOWN else [(view + 1) % FOLDS if view < FOLDS else 0]  # one is enough for many rows
         losses = []
-        for strength in sentences.STRENGTHS:
+        for strength in fold_regressions.STRENGTHS:
             loss = 0.0
             for fold in scored:
                 rows = np.flatnonzero((labels != HIDDEN) & (folds != view) & (folds != fold))
@@ -84,14 +84,14 @@ def test_the_strength_is_the_one_that_makes_held_out_rows_of_other_folds_likelie
                 loss -= log_softmax(logits, axis=1)[np.arange(len(out)), labels[out]].sum()
             losses.append(loss)
         rows = np.flatnonzero((labels != HIDDEN) & (folds != view))
-        best = sentences.STRENGTHS[int(np.argmin(losses))]
+        best = fold_regressions.STRENGTHS[int(np.argmin(losses))]
         np.testing.assert_allclose(found[view], by_scikit_learn(vectors, labels, rows, best), atol=5e-3)
 
 
 def test_labels_of_a_fold_do_not_reach_the_view_without_it(monkeypatch, vectors, labels, folds):
     """Not by the strength either: where classes are clear the largest is best, where labels are wrong a smaller one."""
-    monkeypatch.setattr(sentences, "STEPS", 30)
-    monkeypatch.setattr(sentences, "STRENGTHS", (1e-3, 1e-1, 10.0))
+    monkeypatch.setattr(fold_regressions, "STEPS", 30)
+    monkeypatch.setattr(fold_regressions, "STRENGTHS", (1e-3, 1e-1, 10.0))
     clear = vectors + 30 * np.eye(CLASSES, WIDTH, dtype=np.float32)[np.arange(N) % CLASSES]
     first = fitted(clear, labels, folds).fitted_log_odds
     for fold in (0, 3):

@@ -115,6 +115,16 @@ def test_a_sentence_vector_is_the_means_of_the_states_at_several_depths(tiny_enc
     assert none.shape == (0, *found.shape[1:])
 
 
+def test_means_come_from_the_states_that_another_training_has_kept(tiny_encoder, tokens, monkeypatch):
+    monkeypatch.setattr(frozen_layers, "REMEMBERED", 9)
+    below = TextEncoder.load(tiny_encoder, layers=3, trained=1)
+    expected = FrozenLayers(below).vectors(tokens)
+    untrained = FrozenLayers(TextEncoder.load(tiny_encoder, layers=2, trained=0))
+    monkeypatch.setattr(untrained, "compute", None)  # nothing is left to compute
+    np.testing.assert_array_equal(untrained.vectors(tokens), expected)
+    assert {path.name.rpartition("-")[2] for path in frozen_folder().iterdir()} == {"states"}
+
+
 def test_a_few_texts_are_remembered_in_memory_and_not_written(encoder, tokens, embedded, monkeypatch):
     layers, few = FrozenLayers(encoder), tokens.take(np.arange(5))
     first = layers.vectors(few)

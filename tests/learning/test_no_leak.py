@@ -52,7 +52,9 @@ def relabelled(network, rows: np.ndarray, by: int = 1) -> TextualInteractionNetw
 
 
 def test_every_kind_of_evidence_takes_part(loader, network):
-    assert loader.evidence.groups().keys() == {"words", "labels", "alike", "likeness", "neighbours"}
+    assert loader.evidence.groups().keys() == {
+        "words", "labels", "alike", "likeness", "neighbours", "context",
+    }  # fmt: skip
     assert loader.evidence.log_odds.shape[1] == 2 * network.n_classes  # n-grams and sentence vectors
     assert (loader.side_features != 0).any(axis=0).all()
 
@@ -72,6 +74,7 @@ def test_labels_of_a_fold_change_no_side_features_of_its_labelled_rows(featurize
     other = read(featurizer, relabelled(network, mates))
     np.testing.assert_array_equal(other.side_features[mates], loader.side_features[mates])
     np.testing.assert_array_equal(other.features.log_odds[fold], loader.features.log_odds[fold])
+    np.testing.assert_array_equal(other.features.parts[fold], loader.features.parts[fold])
     np.testing.assert_array_equal(other.features.vectors, loader.features.vectors)
     rest = np.setdiff1d(np.arange(N), mates)
     assert (other.side_features[rest] != loader.side_features[rest]).any(axis=1).all()

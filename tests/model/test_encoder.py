@@ -6,7 +6,7 @@ Covers: model.families.
 import pytest
 import torch
 import transformers
-from transformers import AutoModel
+from transformers import AutoModel, BertConfig, BertModel
 
 import saft
 from saft.model.encoder import TextEncoder
@@ -170,6 +170,21 @@ def test_without_a_trained_layer_the_embedding_is_the_output_of_the_whole_encode
     torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
     assert not any(weight.requires_grad for weight in model.parameters())
     assert len(model.frozen_parameters()) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize(("available", "read"), [(1, 1), (3, 3), (6, 5), (12, 10), (24, 20)])
+def test_without_a_trained_layer_the_last_sixth_of_many_is_left_out_unless_layers_are_named(available, read):
+    shape = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 9}
+
+    def fresh():
+        return BertModel(BertConfig(num_hidden_layers=available, **shape))
+
+    untrained = TextEncoder(fresh(), trained=0)
+    assert (untrained.frozen, untrained.n_layers) == (read, 0)
+    assert untrained.depths[-1] == read
+    assert TextEncoder(fresh(), layers=available, trained=0).frozen == available
+    assert TextEncoder(fresh(), trained=1).frozen == available - 1
+    assert TextEncoder(fresh()).n_layers == available
 
 
 def test_more_trained_layers_than_there_are_train_all(encoder):
