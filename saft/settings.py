@@ -53,6 +53,7 @@ class DataSettings(_Group):
     words: bool = _setting(True, "The encoder reads the words; without them, the graph alone decides.")
     ngrams: bool = _setting(True, "A linear model reads n-grams of the whole text as well, in any language.")
     sentences: bool = _setting(True, "A linear model reads the mean of what the layers that are not trained give.")
+    style: bool = _setting(True, "A linear model sees how the text is written: its length, case and punctuation.")
     distance: str = _setting("distance", "This embedding describes how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "This embedding describes how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Each of the two embeddings has this many dimensions.", least=1)
@@ -190,6 +191,7 @@ class SettingsKeywords(TypedDict, total=False):
     words: bool
     ngrams: bool
     sentences: bool
+    style: bool
     distance: str
     centrality: str
     structure_dim: int
@@ -243,7 +245,7 @@ PRESET_HELP = {
 }
 
 # Nothing but the encoder reads texts.
-WORDS_ALONE = {"ngrams": False, "sentences": False, "alike_texts": False, "neighbour_words": False}
+WORDS_ALONE = {"ngrams": False, "sentences": False, "style": False, "alike_texts": False, "neighbour_words": False}
 
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {

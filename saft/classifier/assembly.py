@@ -11,7 +11,8 @@ import torch
 
 from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError
-from saft.features.featurizer import Features, Featurizer, FeaturizerState
+from saft.features.arrays import Features
+from saft.features.featurizer import Featurizer, FeaturizerState
 from saft.features.regression import fit_groups
 from saft.features.tokens import enough_tokens, load_tokenizer
 from saft.learning.frozen_layers import FrozenLayers

@@ -11,8 +11,8 @@ import saft
 from saft.classifier.estimator import SaftClassifier
 from saft.classifier.report import ReportFacts
 from saft.data.network import HIDDEN, TextualInteractionNetwork
+from saft.features.arrays import Features
 from saft.features.evidence import Evidence
-from saft.features.featurizer import Features
 from saft.features.tokens import tokenise
 from saft.learning.frozen_layers import FrozenStates
 from saft.learning.loader import BatchLoader
@@ -106,9 +106,9 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
         variants["without messages"] = loader(isolated=True)
     if settings.labels:
         variants["without known labels"] = loader(labels=hidden, evidence=evidence.without_labels())
-    if evidence.words or evidence.likeness:
+    if evidence.around or evidence.words or evidence.likeness:
         variants["without neighbours' texts"] = loader(evidence=evidence.without_neighbours_texts())
-    if settings.fuses or evidence.labels or evidence.words or evidence.likeness:
+    if settings.fuses or evidence.labels or evidence.around or evidence.words or evidence.likeness:
         alone = evidence.without_labels().without_neighbours_texts()
         variants["without the graph"] = loader(replace(features, structure=no_structure), alone, hidden, isolated=True)
     return variants

@@ -25,6 +25,7 @@ from saft.features.featurizer import FeaturizerState, new_structure
 from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes
 from saft.features.sentences import SentenceModel
+from saft.features.style import StyleModel
 from saft.hashing import file_digest
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.settings import NO_ENCODER, Settings
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 FORMAT = 3
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
-NGRAMS, SENTENCES, CONTEXT = "ngrams.safetensors", "sentences.safetensors", "context.safetensors"
+NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
+CONTEXT, STYLE = "context.safetensors", "style.safetensors"
 CACHE = "neighbour_cache.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
@@ -102,7 +104,8 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in state.structure.arrays().items()}
     if arrays:
         save_arrays(arrays, folder / STRUCTURE)
-    for name, reader in ((NGRAMS, state.ngrams), (SENTENCES, state.sentences), (CONTEXT, state.context)):
+    readers = {NGRAMS: state.ngrams, SENTENCES: state.sentences, CONTEXT: state.context, STYLE: state.style}
+    for name, reader in readers.items():
         if reader is not None:
             arrays = {field: np.ascontiguousarray(array) for field, array in asdict(reader).items()}
             save_arrays(arrays, folder / name)
@@ -179,6 +182,7 @@ def _featurizer_state(
         _reader(folder / NGRAMS, NgramModel),
         _reader(folder / SENTENCES, SentenceModel),
         _reader(folder / CONTEXT, ContextModel),
+        _reader(folder / STYLE, StyleModel),
     )
 
 

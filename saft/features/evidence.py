@@ -7,7 +7,8 @@ Beside the interaction's own words (class log-odds by each reader, see :mod:`~sa
 - the same labels, each weighted by how alike the two texts are: exp((cos − 1) / T);
 - how alike its other texts are, whatever their labels: the mean of the cosines and the largest;
 - what the readers say about its other interactions that have no label;
-- what all its other texts say about this one, by a linear model of them together (:mod:`~saft.features.context`).
+- what all its other texts say about this one, by a linear model of them together (:mod:`~saft.features.context`);
+- how they are written, and how this one is (:mod:`~saft.features.style`).
 
 Labels are visible ones only, and never those of the interaction itself or, if it has a label, of its fold.
 ``Evidence.features`` turns counts into numbers that a linear model can use.
@@ -41,7 +42,8 @@ class Evidence:
         likeness: side → (rows, 2) mean and largest cosine with the texts of the node's other interactions.
         words: side → (rows, 1 + readers · classes) how many others have no label, and the sum of their log-odds.
         own_context: (rows, classes) what its own text says among others; no columns where that is not read.
-        context: side → (rows, 1 + classes) how many others there are, and the sum of what they carry.
+        style: (rows, ·) how its own text is written; no columns where that is not read.
+        around: side → (rows, 1 + classes + ·) number of others, sums of what they carry and of their style.
     """
 
     log_odds: np.ndarray
@@ -51,7 +53,8 @@ class Evidence:
     likeness: Mapping[str, np.ndarray]
     words: Mapping[str, np.ndarray]
     own_context: np.ndarray
-    context: Mapping[str, np.ndarray]
+    style: np.ndarray
+    around: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
         return len(self.log_odds)
@@ -76,7 +79,7 @@ class Evidence:
         for name, columns in self._columns().items():
             for column in columns:
                 width = column.shape[1]
-                if name != "likeness":
+                if name not in ("likeness", "style"):
                     skipped = first + int(name == "neighbours")  # their number stands first; that of labels last
                     found += [
                         slice(skipped + at, skipped + at + n_classes)
@@ -94,12 +97,17 @@ class Evidence:
             "likeness": list(self.likeness.values()),
             "neighbours": [_mean_and_number(sums) for sums in self.words.values()],
             "context": [self._in_context()],
+            "style": [self.style, *(means[:, self.own_context.shape[1] :] for means in self._means_around())],
         }
 
     def _in_context(self) -> np.ndarray:
         """(rows, classes) log-odds of the text among the others, see :mod:`~saft.features.context`."""
-        carried = [sums[:, 1:] / (sums[:, :1] + PRIOR) for sums in self.context.values()]
+        carried = [means[:, : self.own_context.shape[1]] for means in self._means_around()]
         return np.clip(sum(carried, self.own_context), -LARGEST, LARGEST)
+
+    def _means_around(self) -> list[np.ndarray]:
+        """By side: (rows, classes + ·) mean of what others carry, and of their style."""
+        return [sums[:, 1:] / (sums[:, :1] + PRIOR) for sums in self.around.values()]
 
     def take(self, rows: np.ndarray) -> Evidence:
         return self._mapped(lambda array: array[rows])
@@ -110,7 +118,12 @@ class Evidence:
 
     def without_words(self) -> Evidence:
         """As if no reader said anything about its own text."""
-        return replace(self, log_odds=np.zeros_like(self.log_odds), own_context=np.zeros_like(self.own_context))
+        return replace(
+            self,
+            log_odds=np.zeros_like(self.log_odds),
+            own_context=np.zeros_like(self.own_context),
+            style=np.zeros_like(self.style),
+        )
 
     def without_reader(self, columns: slice) -> Evidence:
         """As if the reader of these columns said nothing about its own text."""
@@ -126,7 +139,7 @@ class Evidence:
             words=_blank(self.words, sides),
             alike=_blank(self.alike, sides),
             likeness=_blank(self.likeness, sides),
-            context=_blank(self.context),
+            around=_blank(self.around),
         )
 
     def without_text(self) -> Evidence:

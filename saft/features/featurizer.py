@@ -3,74 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from saft.data.network import TextualInteractionNetwork
+from saft.features.arrays import Features, ReadTexts
 from saft.features.context import ContextModel
 from saft.features.folds import NO_FOLD, VIEWS, fold_of_rows
 from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes, gaussian_vectors
 from saft.features.sentences import SentenceModel
+from saft.features.style import StyleModel
 from saft.features.tokens import Tokens, tokenise
 from saft.settings import Settings
 from saft.structure.standardised import Structure
-
-
-@dataclass(frozen=True)
-class Features:
-    """One entry per interaction, except where stated.
-
-    What readers of the text say is there once for every view, see :mod:`~saft.features.folds`: which view describes an
-    interaction depends on which labels are visible.
-    """
-
-    users: np.ndarray
-    items: np.ndarray
-    tokens: Tokens
-    structure: dict[str, np.ndarray]  # role → (interactions, dim)
-    log_odds: np.ndarray  # (views, interactions, readers · classes) by n-grams, by sentence vectors
-    parts: np.ndarray  # (views, interactions, 3 · classes) by the ContextModel; no columns without it
-    vectors: np.ndarray  # (interactions, ·) sentence vectors of length 1; no columns without frozen layers
-    folds: np.ndarray  # of each; NO_FOLD for those that the readers were not fitted to
-    user_vectors: np.ndarray  # (users, ·) attributes, or fixed numbers where there are none
-    item_vectors: np.ndarray  # (items, ·)
-    user_slots: np.ndarray  # (users,) row in the table of trained vectors; 0 for users that training did not see
-    item_slots: np.ndarray  # (items,)
-
-    def __len__(self) -> int:
-        return len(self.users)
-
-    @property
-    def n_users(self) -> int:
-        return len(self.user_vectors)
-
-    @property
-    def n_items(self) -> int:
-        return len(self.item_vectors)
-
-    def followed_by(self, more: Features) -> Features:
-        """These interactions, users and items, then those."""
-        if not len(more):
-            return self
-        return replace(
-            self,
-            users=np.concatenate([self.users, more.users]),
-            items=np.concatenate([self.items, more.items]),
-            tokens=self.tokens.followed_by(more.tokens),
-            structure={role: np.concatenate([own, more.structure[role]]) for role, own in self.structure.items()},
-            log_odds=np.concatenate([self.log_odds, more.log_odds], axis=1),
-            parts=np.concatenate([self.parts, more.parts], axis=1),
-            vectors=np.concatenate([self.vectors, more.vectors]),
-            folds=np.concatenate([self.folds, more.folds]),
-            user_vectors=np.concatenate([self.user_vectors, more.user_vectors]),
-            item_vectors=np.concatenate([self.item_vectors, more.item_vectors]),
-            user_slots=np.concatenate([self.user_slots, more.user_slots]),
-            item_slots=np.concatenate([self.item_slots, more.item_slots]),
-        )
 
 
 @dataclass(frozen=True)
@@ -83,28 +32,7 @@ class FeaturizerState:
     ngrams: NgramModel | None = None
     sentences: SentenceModel | None = None
     context: ContextModel | None = None
-
-
-@dataclass(frozen=True)
-class ReadText:
-    """What was read from one text, in the view that describes its interaction."""
-
-    log_odds: np.ndarray  # (readers · classes,)
-    parts: np.ndarray  # (3 · classes,) by the ContextModel
-    vector: np.ndarray  # of length 1
-
-
-@dataclass(frozen=True)
-class ReadTexts:
-    """What was read from some texts, one entry each."""
-
-    tokens: Tokens
-    log_odds: np.ndarray  # (views, texts, readers · classes)
-    parts: np.ndarray  # (views, texts, 3 · classes)
-    vectors: np.ndarray  # (texts, ·) of length 1
-
-    def one(self, at: int, view: int) -> ReadText:
-        return ReadText(self.log_odds[view, at], self.parts[view, at], self.vectors[at])
+    style: StyleModel | None = None
 
 
 # Tokens → (texts, depths, width), means of the states that an encoder's frozen layers give them.
@@ -137,12 +65,14 @@ class Featurizer:
         self, network: TextualInteractionNetwork, on_progress: Callable[[int], None] = lambda rows: None
     ) -> Features:
         """Learn from topology, attributes and texts; readers of texts learn from the labels that the network shows."""
-        settings, ngrams, sentences, context = self.settings, None, None, None
+        settings, ngrams, sentences, context, style = self.settings, None, None, None, None
         structure = new_structure(settings).fit(network.users, network.items)
         folds = fold_of_rows(len(network), settings.seed)
         tokens, vectors = self._tokens(network.texts, on_progress), np.empty((len(network), 0), np.float32)
         if settings.ngrams and settings.words:
             ngrams = NgramModel.fit(network.texts, network.labels, network.n_classes, folds, settings.seed)
+        if settings.style and settings.words:
+            style = StyleModel.fit(network.texts)
         if self.sentence_vectors is not None:
             vectors = self.sentence_vectors(tokens)
             learnt_from = network.labels, network.n_classes, folds, settings.seed
@@ -156,6 +86,7 @@ class Featurizer:
             ngrams,
             sentences,
             context,
+            style,
         )
         return self._features(network, self._read(network.texts, tokens, 0))
 
@@ -186,6 +117,7 @@ class Featurizer:
             log_odds=texts.log_odds,
             parts=texts.parts,
             vectors=texts.vectors,
+            style=texts.style,
             folds=folds[first:],
             user_vectors=self.node_vectors("user", network.user_ids, network.user_attributes, users),
             item_vectors=self.node_vectors("item", network.item_ids, network.item_attributes, items),
@@ -217,7 +149,7 @@ class Featurizer:
         return tokenise(texts, self.tokenizer, self.settings.max_length, on_progress)
 
     def _read(self, texts: pl.Series, tokens: Tokens, first: int | None) -> ReadTexts:
-        ngrams, sentences = self.state_.ngrams, self.state_.sentences
+        ngrams, sentences, style = self.state_.ngrams, self.state_.sentences, self.state_.style
         known = 0 if first is None else min(max(self._n_fitted - first, 0), len(texts))
         fitted = slice(first, (first or 0) + known)
         said = [np.empty((VIEWS, len(texts), 0), np.float32)]
@@ -231,7 +163,8 @@ class Featurizer:
             directions = np.concatenate([known_directions, sentences.directions(new)])
             if self.state_.context is not None:
                 parts = _followed(self.state_.context.fitted_parts[:, fitted], self.state_.context.parts(new))
-        return ReadTexts(tokens, np.concatenate(said, axis=2), parts, directions)
+        written = np.empty((len(texts), 0), np.float32) if style is None else style.transform(texts)
+        return ReadTexts(tokens, np.concatenate(said, axis=2), parts, directions, written)
 
     def node_slots(self, side: str, codes: np.ndarray) -> np.ndarray:
         """Rows of the table of trained vectors; row 0 is for nodes that training did not see."""

@@ -6,8 +6,9 @@ one. Likeness compares an interaction with at most ``MOST_COMPARED`` others of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Rows:
         log_odds: (views, rows, readers · classes).
         parts: (views, rows, 3 · classes), see :mod:`~saft.features.context`; no columns where that is not read.
         vectors: (rows, width) of length 1; no columns where there is no sentence vector.
+        style: (rows, ·), see :mod:`~saft.features.style`; no columns where that is not read.
         seed: draws the others that likeness is measured with.
     """
 
@@ -51,11 +53,16 @@ class Rows:
     log_odds: np.ndarray
     parts: np.ndarray
     vectors: np.ndarray
+    style: np.ndarray
     n_classes: int
     seed: int = 0
 
     def nodes(self, side: str) -> np.ndarray:
         return self.users if side == "user" else self.items
+
+    def heard(self, side: str, view: int) -> np.ndarray:
+        """(rows, classes + ·) what others of the node hear of each: what it carries to them, and how it is written."""
+        return np.hstack([self.parts[view, :, part_of_side(side, self.n_classes)], self.style])
 
 
 def gather(rows: Rows, kinds: Kinds) -> Evidence:
@@ -64,28 +71,33 @@ def gather(rows: Rows, kinds: Kinds) -> Evidence:
     views = view_of_rows(rows.folds, labelled)
     each = np.arange(len(views))
     own, own_context = rows.log_odds[views, each], rows.parts[views, each, : rows.parts.shape[2] // 3]
-    labels, words, alike, likeness, context = {}, {}, {}, {}, {}
-    for place, side in enumerate(SIDES):
+    labels, words, alike, likeness, around = {}, {}, {}, {}, {}
+    for side in SIDES:
         nodes = rows.nodes(side)
         if kinds.labels:
             labels[side] = _label_counts(nodes, rows, views)
         if kinds.words and own.shape[1]:
-            words[side] = _sums_of_others(nodes, rows, views, rows.log_odds, only_silent=True)
-        if kinds.words and own_context.shape[1]:
-            carried = rows.parts[:, :, part_of_side(place, rows.n_classes)]
-            context[side] = _sums_of_others(nodes, rows, views, carried, only_silent=False)
+            words[side] = _sums_of_others(nodes, rows, views, rows.log_odds.__getitem__, only_silent=True)
+        if kinds.words and own_context.shape[1] + rows.style.shape[1]:
+            around[side] = _sums_of_others(nodes, rows, views, partial(rows.heard, side), only_silent=False)
         if kinds.alike and rows.vectors.shape[1]:
             alike[side], likeness[side] = _likeness(nodes, rows, views)
     if not kinds.labels:
         alike = {}
     if not kinds.words:
         own_context = own_context[:, :0]
-    return Evidence(own, _totals(rows, views), labels, alike, likeness, words, own_context, context)
+    return Evidence(own, _totals(rows, views), labels, alike, likeness, words, own_context, rows.style, around)
 
 
-def part_of_side(place: int, n_classes: int) -> slice:
-    """Columns of what a text carries to others of its user (place 0) or of its item (1), see ContextModel.parts."""
-    return slice((1 + place) * n_classes, (2 + place) * n_classes)
+def heard(carried: np.ndarray, style: np.ndarray) -> np.ndarray:
+    """(rows, classes + ·) what others of a node hear of each: what it carries to them, and how it is written."""
+    return np.hstack([carried, style])
+
+
+def part_of_side(side: str, n_classes: int) -> slice:
+    """Columns of what a text carries to others of its user, or of its item, see ContextModel.parts."""
+    first = n_classes * (1 + SIDES.index(side))
+    return slice(first, first + n_classes)
 
 
 def _totals(rows: Rows, views: np.ndarray) -> np.ndarray:
@@ -114,7 +126,7 @@ def _own_label(rows: Rows, views: np.ndarray) -> np.ndarray:
 
 
 def _sums_of_others(
-    nodes: np.ndarray, rows: Rows, views: np.ndarray, values: np.ndarray, only_silent: bool
+    nodes: np.ndarray, rows: Rows, views: np.ndarray, values_in: Callable[[int], np.ndarray], only_silent: bool
 ) -> np.ndarray:
     """(rows, 1 + values) number of the node's others, or of those without a label in the view, and their summed values.
 
@@ -122,14 +134,14 @@ def _sums_of_others(
     independent of the fold's labels.
     """
     n_nodes = int(nodes.max(initial=-1)) + 1
-    found = np.zeros((len(nodes), 1 + values.shape[2]))
+    found = np.zeros((len(nodes), 1 + values_in(FOLDS).shape[1]))
     for view in range(FOLDS + 1):
-        seeds = np.flatnonzero(views == view)
+        seeds, values = np.flatnonzero(views == view), values_in(view)
         counted = (rows.labels == HIDDEN) | (rows.folds == view) if only_silent else np.ones(len(nodes), bool)
         if view < FOLDS:
             counted = counted & (rows.folds != NO_FOLD)
-        sums = sum_values(nodes, counted, values[view], n_nodes)
-        own = np.hstack([np.ones((len(seeds), 1)), values[view, seeds]]) * counted[seeds][:, None]
+        sums = sum_values(nodes, counted, values, n_nodes)
+        own = np.hstack([np.ones((len(seeds), 1)), values[seeds]]) * counted[seeds][:, None]
         found[seeds] = sums[nodes[seeds]] - own
     return found
 

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from saft.data.network import HIDDEN
+from saft.features.arrays import Features
 from saft.features.evidence import Evidence
-from saft.features.featurizer import Features
 from saft.features.folds import NO_FOLD
 from saft.features.gathering import Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
@@ -107,7 +107,7 @@ class BatchLoader:
     def fingerprint(self) -> str:
         """Of everything that batches show."""
         digest, features = hashlib.sha256(), self.features
-        read = features.tokens.flat, features.log_odds, features.parts, features.vectors
+        read = features.tokens.flat, features.log_odds, features.parts, features.vectors, features.style
         for array in (features.users, features.items, *read, self.labels, self.targets):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -216,7 +216,8 @@ class BatchLoader:
         settings, features = self.settings, self.features
         given = Rows(
             features.users[rows], features.items[rows], self.labels[rows], features.folds[rows],
-            features.log_odds[:, rows], features.parts[:, rows], features.vectors[rows], self.n_classes, settings.seed,
+            features.log_odds[:, rows], features.parts[:, rows], features.vectors[rows], features.style[rows],
+            self.n_classes, settings.seed,
         )  # fmt: skip
         return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words))
 

@@ -21,5 +21,5 @@ METHOD = Method(
     title="BERT+N-grams+LABELS",
     paper="ours",
     build=partial(FineTuned, build=SaftModel),
-    settings=NO_GRAPH_BUT_LABELS | {"ngrams": True, "sentences": True},
+    settings=NO_GRAPH_BUT_LABELS | {"ngrams": True, "sentences": True, "style": True},
 )

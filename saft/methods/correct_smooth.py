@@ -167,7 +167,7 @@ METHOD = Method(
     paper="Huang et al., ICLR 2021",
     build=CorrectAndSmooth,
     settings={
-        "fusion": "none", "trained_layers": 0, "ngrams": True, "sentences": True, "labels": False, "alike_texts": False,
-        "neighbour_words": False,
+        "fusion": "none", "trained_layers": 0, "ngrams": True, "sentences": True, "style": True, "labels": False,
+        "alike_texts": False, "neighbour_words": False,
     },
 )  # fmt: skip

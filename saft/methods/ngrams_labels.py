@@ -23,6 +23,7 @@ METHOD = Method(
     title="N-grams+LABELS",
     paper="ours",
     build=partial(FineTuned, build=SaftModel),
-    settings=NO_GRAPH_BUT_LABELS | {"encoder": NO_ENCODER, "trained_layers": 0, "ngrams": True, "sentences": False},
+    settings=NO_GRAPH_BUT_LABELS
+    | {"encoder": NO_ENCODER, "trained_layers": 0, "ngrams": True, "sentences": False, "style": False},
     reads_with_encoder=False,
 )

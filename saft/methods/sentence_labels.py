@@ -20,5 +20,5 @@ METHOD = Method(
     title="Sentence+LABELS",
     paper="ours",
     build=partial(FineTuned, build=SaftModel),
-    settings=NO_GRAPH_BUT_LABELS | {"trained_layers": 0, "ngrams": True, "sentences": True},
+    settings=NO_GRAPH_BUT_LABELS | {"trained_layers": 0, "ngrams": True, "sentences": True, "style": True},
 )

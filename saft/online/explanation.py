@@ -16,7 +16,6 @@ import polars as pl
 
 from saft.classifier.estimator import SaftClassifier
 from saft.errors import InputError, did_you_mean
-from saft.features.featurizer import ReadText
 from saft.features.folds import FOLDS
 from saft.features.gathering import SIDES
 from saft.online.live import Interaction, LiveNetwork
@@ -153,10 +152,10 @@ def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tupl
     for at in range(len(shorter)):
         other = read.one(at, FOLDS)
         # What is read of a labelled interaction comes from other regressions, so only the change is added to it.
-        own = ReadText(
-            ego.read.log_odds + other.log_odds - whole.log_odds,
-            ego.read.parts + other.parts - whole.parts,
-            other.vector,
+        own = replace(
+            other,
+            log_odds=ego.read.log_odds + other.log_odds - whole.log_odds,
+            parts=ego.read.parts + other.parts - whole.parts,
         )
         evidence = live.evidence.of(ego.number, ego.codes, own)
         found.append(replace(ego, read=own, tokens=words[at], evidence=evidence))
@@ -185,10 +184,10 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
         if side in ego.evidence.labels and ego.evidence.labels[side].any():
             unlabelled = replace(ego, evidence=ego.evidence.without_labels([side]))
             found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
-    if ego.evidence.log_odds.size:
+    if ego.evidence.log_odds.size or ego.evidence.style.size:
         silent = replace(ego, evidence=ego.evidence.without_words())
         found.append(("linear models", "words and parts of words, by the linear models", silent))
-    if ego.evidence.words or ego.evidence.likeness:
+    if ego.evidence.around or ego.evidence.words or ego.evidence.likeness:
         alone = replace(ego, evidence=ego.evidence.without_neighbours_texts())
         found.append(("neighbours' texts", "what other texts of the user and the item say", alone))
     return found

@@ -37,7 +37,7 @@ class GrowingSide:
     Args:
         ids: of the nodes.
         nodes: node of each interaction.
-        vectors, label_counts, word_sums, context_sums: one row per node.
+        vectors, label_counts, word_sums, heard_sums: one row per node.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class GrowingSide:
         vectors: np.ndarray,
         label_counts: np.ndarray,
         word_sums: np.ndarray,
-        context_sums: np.ndarray,
+        heard_sums: np.ndarray,
     ) -> None:
         self.ids = ids.cast(pl.String).to_list()
         self.codes = {text: code for code, text in reversed(list(enumerate(self.ids)))}  # the first place counts
         self.nodes = GrowingArray(nodes)
         self.vectors = GrowingArray(vectors)
         self.label_counts, self.word_sums = GrowingArray(label_counts), GrowingArray(word_sums)
-        self.context_sums = GrowingArray(context_sums)
+        self.heard_sums = GrowingArray(heard_sums)
         self._n_known = len(ids)
         self._known_members = all_neighbours(nodes, self._n_known)
         self._added_members: dict[int, list[int]] = {}
@@ -70,7 +70,7 @@ class GrowingSide:
             self.codes[text] = len(self.ids)
             self.ids.append(text)
             self.vectors.append(vector[None])
-            for sums in (self.label_counts, self.word_sums, self.context_sums):
+            for sums in (self.label_counts, self.word_sums, self.heard_sums):
                 sums.append(np.zeros((1, sums.values.shape[1]), sums.values.dtype))
         return self.codes[text]
 

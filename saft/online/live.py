@@ -24,9 +24,7 @@ from saft.data.network import HIDDEN
 from saft.errors import InputError
 from saft.features.evidence import Evidence
 from saft.features.featurizer import Featurizer
-from saft.features.gathering import (
-    SIDES,
-)
+from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens
 from saft.hashing import fixed_keys
 from saft.learning.frozen_layers import Read

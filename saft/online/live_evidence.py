@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from saft.data.network import HIDDEN, TextualInteractionNetwork
+from saft.features.arrays import Features, ReadText, ReadTexts
 from saft.features.evidence import Evidence
-from saft.features.featurizer import Features, ReadText, ReadTexts
 from saft.features.folds import FOLDS, NO_FOLD
 from saft.features.gathering import (
     MOST_COMPARED,
+    SIDES,
     alike_labels,
     compared,
     cosine_summary,
@@ -43,9 +44,10 @@ class LiveEvidence:
         self.label_totals = np.bincount(network.labels[network.is_labelled], minlength=self.n_classes)
         self._fold_totals = count_labels(features.folds, network.labels, FOLDS, self.n_classes)
         self._log_odds, self._directions = GrowingArray(features.log_odds[FOLDS]), GrowingArray(features.vectors)
-        self._parts = GrowingArray(features.parts[FOLDS])
-        self._carried = {"user": part_of_side(0, self.n_classes), "item": part_of_side(1, self.n_classes)}
+        self._parts, self._style = GrowingArray(features.parts[FOLDS]), GrowingArray(features.style)
+        self._carried = {side: part_of_side(side, self.n_classes) for side in SIDES}
         silent, everyone = network.labels == HIDDEN, np.ones(len(network), bool)
+        heard = {side: np.hstack([self._parts.values[:, part], features.style]) for side, part in self._carried.items()}
         self.sides = {
             name: GrowingSide(
                 ids,
@@ -53,7 +55,7 @@ class LiveEvidence:
                 vectors,
                 count_labels(nodes, network.labels, len(ids), self.n_classes),
                 sum_values(nodes, silent, features.log_odds[FOLDS], len(ids)),
-                sum_values(nodes, everyone, features.parts[FOLDS][:, self._carried[name]], len(ids)),
+                sum_values(nodes, everyone, heard[name], len(ids)),
             )
             for name, ids, nodes, vectors in (
                 ("user", network.user_ids, network.users, features.user_vectors),
@@ -69,12 +71,13 @@ class LiveEvidence:
         number = len(self)
         self._log_odds.append(read.log_odds[FOLDS, at : at + 1])
         self._parts.append(read.parts[FOLDS, at : at + 1])
+        self._style.append(read.style[at : at + 1])
         self._directions.append(read.vectors[at : at + 1])
         self.labels.append(np.array([HIDDEN], np.int32))
         for name, side in self.sides.items():
             side.append(number, codes[name])
             side.word_sums.values[codes[name]] += self._said(number)
-            side.context_sums.values[codes[name]] += self._carries(number, name)
+            side.heard_sums.values[codes[name]] += self._heard(number, name)
         return number
 
     def relabel(self, number: int, code: int) -> None:
@@ -112,7 +115,7 @@ class LiveEvidence:
             without: another one that does not count.
         """
         view = self.view(number)
-        labels, alike, likeness, words, context = {}, {}, {}, {}, {}
+        labels, alike, likeness, words, around = {}, {}, {}, {}, {}
         own_context = own.parts[: len(own.parts) // 3]
         for name, side in self.sides.items():
             counts, sums = self._around(side, codes[name], number, without, view)
@@ -120,15 +123,16 @@ class LiveEvidence:
                 labels[name] = counts[None].astype(np.float64)
             if self.settings.neighbour_words and len(own.log_odds):
                 words[name] = sums[None]
-            if len(own_context):
-                context[name] = self._context(name, codes[name], number, without, view)[None]
+            if self.settings.neighbour_words and len(own_context) + len(own.style):
+                around[name] = self._others(name, codes[name], number, without, view)[None]
             if self.settings.alike_texts and len(own.vector):
                 members = side.members(codes[name])
                 weighted, likeness[name] = self._likeness(number, members[members != without], own.vector, view)
                 if self.settings.labels:
                     alike[name] = weighted
         totals = self._totals(number, without, view)[None]
-        return Evidence(own.log_odds[None], totals, labels, alike, likeness, words, own_context[None], context)
+        read = own_context[None], own.style[None]
+        return Evidence(own.log_odds[None], totals, labels, alike, likeness, words, *read, around)
 
     def _around(
         self, side: GrowingSide, code: int, number: int, without: int | None, view: int
@@ -157,20 +161,20 @@ class LiveEvidence:
         counts = count_labels(np.zeros_like(others), visible, 1, self.n_classes)[0]
         return counts, np.append(len(silent), said)
 
-    def _context(self, name: str, code: int, number: int, without: int | None, view: int) -> np.ndarray:
-        """(1 + classes,) number of the node's other interactions, and the sum of what they carry to this one."""
+    def _others(self, name: str, code: int, number: int, without: int | None, view: int) -> np.ndarray:
+        """(1 + classes + ·,) number of the node's other interactions, and the sum of what is heard of them."""
         side = self.sides[name]
         if code >= len(side.ids):
-            return np.zeros(1 + self.n_classes)
+            return np.zeros(side.heard_sums.values.shape[1])
         if view != FOLDS:
             members = side.members(code)
             others = members[(members != number) & (members != without) & (self._folds(members) != NO_FOLD)]
-            carried = self.features.parts[view, others, self._carried[name]]
-            return np.append(len(others), carried.sum(axis=0, dtype=np.float64))
-        sums = side.context_sums.values[code].copy()
+            values = np.hstack([self.features.parts[view, others][:, self._carried[name]], self.features.style[others]])
+            return np.append(len(others), values.sum(axis=0, dtype=np.float64))
+        sums = side.heard_sums.values[code].copy()
         for one in (number, without):
             if one is not None and one < len(self) and side.nodes.values[one] == code:
-                sums -= self._carries(one, name)
+                sums -= self._heard(one, name)
         return sums
 
     def _likeness(
@@ -212,6 +216,6 @@ class LiveEvidence:
         """(1 + readers · classes,) what it adds to the sums of its user and its item while it has no label."""
         return np.append(1.0, self._log_odds.values[number])
 
-    def _carries(self, number: int, name: str) -> np.ndarray:
-        """(1 + classes,) what it adds to the sum of its user, or of its item, that others hear."""
-        return np.append(1.0, self._parts.values[number, self._carried[name]])
+    def _heard(self, number: int, name: str) -> np.ndarray:
+        """(1 + classes + ·,) what it adds to the sums of its user, or of its item, that others hear."""
+        return np.concatenate([[1.0], self._parts.values[number, self._carried[name]], self._style.values[number]])

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from saft.data.network import HIDDEN
+from saft.features.arrays import Features, ReadText
 from saft.features.evidence import Evidence
-from saft.features.featurizer import Features, ReadText
 from saft.features.folds import NO_FOLD, VIEWS
 from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens, cut_by_length
@@ -137,6 +137,7 @@ class EgoPredictor:
             log_odds=np.empty((VIEWS, len(labels), 0), np.float32),
             parts=np.empty((VIEWS, len(labels), 0), np.float32),
             vectors=np.empty((len(labels), 0), np.float32),
+            style=np.empty((len(labels), 0), np.float32),
             folds=np.full(len(labels), NO_FOLD),
             user_vectors=sides["user"].vectors,
             item_vectors=sides["item"].vectors,

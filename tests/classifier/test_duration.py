@@ -51,9 +51,7 @@ def test_reading_costs_every_distinct_text_a_token_at_a_time_in_every_frozen_lay
     assert estimate(trained_layers=6).reading() == 0
     assert estimate(trained_layers=9).reading() == 0
     in_all = TASK.texts * PACE.tokens * PACE.forward
-    assert estimate(trained_layers=0).reading() == pytest.approx(
-        5 * in_all
-    )
+    assert estimate(trained_layers=0).reading() == pytest.approx(5 * in_all)
     assert estimate(trained_layers=0, layers=6).reading() == pytest.approx(6 * in_all)
 
 

@@ -9,9 +9,9 @@ from saft.features.context import PRIOR
 from saft.features.evidence import ALIKE_PRIOR_WEIGHT, PRIOR_WEIGHT, Evidence
 from saft.features.ngrams import LARGEST
 
-ROWS, CLASSES, READERS = 7, 3, 2
+ROWS, CLASSES, READERS, STYLE = 7, 3, 2, 2
 SIDES = ("user", "item")
-NO_CONTEXT = {"own_context": np.empty((ROWS, 0)), "context": {}}
+NO_CONTEXT = {"own_context": np.empty((ROWS, 0)), "style": np.empty((ROWS, 0)), "around": {}}
 
 
 def made(rows: int = ROWS, **changes) -> Evidence:
@@ -28,7 +28,8 @@ def made(rows: int = ROWS, **changes) -> Evidence:
         "likeness": by_side(lambda: rng.uniform(-1, 1, (rows, 2))),
         "words": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, 6))])),
         "own_context": rng.normal(scale=2, size=(rows, CLASSES)),
-        "context": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, CLASSES))])),
+        "style": rng.normal(size=(rows, STYLE)),
+        "around": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, CLASSES + STYLE))])),
     }
     return Evidence(**parts | changes)
 
@@ -49,8 +50,11 @@ def by_hand(evidence: Evidence, row: int) -> list[float]:
         number = sums[row][0]
         found += [np.log(1 + number), *(said / (number + 1) for said in sums[row][1:])]
     for label in range(CLASSES):
-        around = sum(sums[row][1 + label] / (sums[row][0] + PRIOR) for sums in evidence.context.values())
+        around = sum(sums[row][1 + label] / (sums[row][0] + PRIOR) for sums in evidence.around.values())
         found.append(min(max(evidence.own_context[row][label] + around, -LARGEST), LARGEST))
+    found += list(evidence.style[row])
+    for sums in evidence.around.values():
+        found += [total / (sums[row][0] + PRIOR) for total in sums[row][1 + CLASSES :]]
     return found
 
 
@@ -70,16 +74,17 @@ def test_groups_name_the_columns_of_the_features_in_their_order():
         "likeness": slice(22, 26),
         "neighbours": slice(26, 40),
         "context": slice(40, 43),
+        "style": slice(43, 49),
     }
-    assert evidence.features().shape[1] == 43
+    assert evidence.features().shape[1] == 49
     np.testing.assert_array_equal(evidence.features()[:, :6], evidence.log_odds.astype(np.float32))
     few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={}, **NO_CONTEXT)
     assert few.groups() == {"labels": slice(0, 8)}
-    assert made(0).features().shape == (0, 43)
+    assert made(0).features().shape == (0, 49)
 
 
 def test_blocks_are_the_columns_that_speak_of_one_class_each():
-    """Not the numbers of labels and of neighbours beside them, nor likeness."""
+    """Not the numbers of labels and of neighbours beside them, nor likeness and style."""
     blocks = made().blocks()
     words, labels, alike = [0, 3], [6, 10], [14, 18]
     neighbours = [27, 30, 34, 37]
@@ -109,7 +114,7 @@ def test_removing_one_kind_of_evidence_leaves_the_others_as_they_were(change, bl
     evidence = made()
     before, after = evidence.features(), change(evidence).features()
     for name, columns in evidence.groups().items():
-        if name == "context":  # of which a part is left, see below
+        if name in ("context", "style"):  # of which a part is left, see below
             continue
         expected = np.zeros_like(before[:, columns]) if name in blank else before[:, columns]
         np.testing.assert_allclose(after[:, columns], expected, atol=1e-12)
@@ -136,6 +141,19 @@ def test_of_the_context_the_own_text_and_those_of_others_can_be_removed_alone():
     np.testing.assert_allclose(others.features()[:, context], evidence.features()[:, context] - 1, atol=1e-6)
     assert not own.without_text().features()[:, context].any()
     np.testing.assert_array_equal(evidence.without_labels().features()[:, context], evidence.features()[:, context])
+
+
+def test_of_style_that_of_the_own_text_and_of_others_can_be_removed_alone():
+    evidence = made()
+    style, own = evidence.groups()["style"], slice(None, STYLE)
+    before = evidence.features()[:, style]
+    alone = evidence.without_neighbours_texts().features()[:, style]
+    np.testing.assert_array_equal(alone[:, own], before[:, own])
+    assert not alone[:, STYLE:].any()
+    for blank in (evidence.without_text(), evidence.without_words()):
+        found = blank.features()[:, style]
+        assert not found[:, own].any()
+        np.testing.assert_array_equal(found[:, STYLE:], before[:, STYLE:])
 
 
 def test_rows_taken_one_by_one_and_stacked_are_the_whole():

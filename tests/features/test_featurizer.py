@@ -1,4 +1,7 @@
-"""A network as numbers: the same for the rows it begins with, whatever is joined to it."""
+"""A network as numbers: the same for the rows it begins with, whatever is joined to it.
+
+Covers: features.arrays.
+"""
 
 from dataclasses import replace
 
@@ -8,7 +11,8 @@ import pytest
 
 import saft
 from saft.data.joining import join
-from saft.features.featurizer import Features, Featurizer
+from saft.features.arrays import Features
+from saft.features.featurizer import Featurizer
 from saft.features.folds import FOLDS, NO_FOLD, VIEWS, fold_of_rows
 from saft.features.tokens import load_tokenizer
 from saft.settings import Settings

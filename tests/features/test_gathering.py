@@ -14,7 +14,7 @@ from saft.features.folds import FOLDS, NO_FOLD, VIEWS
 from saft.features.gathering import SIDES, TEMPERATURE, Kinds, Rows, gather
 from saft.hashing import fixed_keys
 
-CLASSES, READERS, WIDTH = 3, 2, 4
+CLASSES, READERS, WIDTH, STYLE = 3, 2, 4, 2
 
 
 def made(n_rows: int, seed: int, n_users: int = 4, n_items: int = 3) -> Rows:
@@ -29,6 +29,7 @@ def made(n_rows: int, seed: int, n_users: int = 4, n_items: int = 3) -> Rows:
         log_odds=rng.normal(size=(VIEWS, n_rows, READERS * CLASSES)).astype(np.float32),
         parts=rng.normal(size=(VIEWS, n_rows, 3 * CLASSES)).astype(np.float32),
         vectors=(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32),
+        style=rng.normal(size=(n_rows, STYLE)).astype(np.float32),
         n_classes=CLASSES,
         seed=seed,
     )
@@ -83,14 +84,15 @@ class ByHand:
         said = [sum(float(self.rows.log_odds[self.view, other, column]) for other in heard) for column in range(6)]
         return [len(heard), *said]
 
-    def context(self, side: str) -> list[float]:
+    def around(self, side: str) -> list[float]:
         later_than_readers = {other for other in self.others(side) if self.rows.folds[other] == NO_FOLD}
         heard = [other for other in self.others(side) if self.view == FOLDS or other not in later_than_readers]
         first = CLASSES if side == "user" else 2 * CLASSES
         carried = [
             sum(float(self.rows.parts[self.view, other, first + label]) for other in heard) for label in range(CLASSES)
         ]
-        return [len(heard), *carried]
+        style = [sum(float(self.rows.style[other, column]) for other in heard) for column in range(STYLE)]
+        return [len(heard), *carried, *style]
 
     def alike(self, side: str) -> list[float]:
         weights = [0.0] * CLASSES
@@ -113,7 +115,7 @@ def assert_as_by_hand(rows: Rows, checked: np.ndarray | None = None) -> None:
         np.testing.assert_array_equal(evidence.totals[row], expected.totals)
         for side in SIDES:
             np.testing.assert_array_equal(evidence.labels[side][row], expected.labels(side))
-            for kind in ("words", "context", "alike", "likeness"):
+            for kind in ("words", "around", "alike", "likeness"):
                 found = getattr(evidence, kind)[side][row]
                 np.testing.assert_allclose(found, getattr(expected, kind)(side), atol=1e-4, err_msg=kind)
 
@@ -145,14 +147,16 @@ def test_kinds_that_are_not_wanted_or_have_nothing_to_rest_on_are_left_out():
     assert not gather(rows, Kinds(alike=False)).likeness
     silent = gather(rows, Kinds(words=False))
     assert not silent.words
-    assert not silent.context
+    assert not silent.around
     assert "context" not in silent.groups()
-    wordless = gather(replace(rows, log_odds=rows.log_odds[:, :, :0], parts=rows.parts[:, :, :0]), Kinds())
+    assert silent.groups()["style"].stop - silent.groups()["style"].start == STYLE  # of the own text
+    nothing_read = {"log_odds": rows.log_odds[:, :, :0], "parts": rows.parts[:, :, :0], "style": rows.style[:, :0]}
+    wordless = gather(replace(rows, **nothing_read), Kinds())
     assert not wordless.words
     assert wordless.groups().keys() == {"labels", "alike", "likeness"}
     encoderless = replace(rows, vectors=rows.vectors[:, :0], parts=rows.parts[:, :, :0])
     assert gather(encoderless, Kinds()).groups().keys() == {
-        "words", "labels", "neighbours"
+        "words", "labels", "neighbours", "style"
     }  # fmt: skip
 
 
@@ -163,6 +167,7 @@ def test_no_rows_give_no_evidence_of_the_same_width():
         rows.log_odds[:, :0],
         rows.parts[:, :0],
         rows.vectors[:0],
+        rows.style[:0],
         CLASSES,
     )
     assert gather(none, Kinds()).features().shape == (0, gather(rows, Kinds()).features().shape[1])

@@ -1,4 +1,7 @@
-"""Log-odds by sentence vectors: against scikit-learn, and never from labels of the own fold."""
+"""Log-odds by sentence vectors: against scikit-learn, and never from labels of the own fold.
+
+Covers: features.fold_regressions.
+"""
 
 import numpy as np
 import pytest

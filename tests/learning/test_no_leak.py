@@ -53,10 +53,11 @@ def relabelled(network, rows: np.ndarray, by: int = 1) -> TextualInteractionNetw
 
 def test_every_kind_of_evidence_takes_part(loader, network):
     assert loader.evidence.groups().keys() == {
-        "words", "labels", "alike", "likeness", "neighbours", "context",
+        "words", "labels", "alike", "likeness", "neighbours", "context", "style",
     }  # fmt: skip
     assert loader.evidence.log_odds.shape[1] == 2 * network.n_classes  # n-grams and sentence vectors
-    assert (loader.side_features != 0).any(axis=0).all()
+    for columns in loader.evidence.groups().values():
+        assert (loader.side_features[:, columns] != 0).any(axis=1).mean() > 0.5
 
 
 def test_the_own_label_of_a_row_changes_nothing_of_its_side_features(featurizer, network, loader):

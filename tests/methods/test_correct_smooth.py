@@ -8,6 +8,7 @@ import pytest
 import saft
 from saft.data.network import HIDDEN
 from saft.features.folds import FOLDS, NO_FOLD
+from saft.features.style import NUMBERS
 from saft.methods import find
 from saft.methods._line_graph import LineGraph
 from saft.methods.correct_smooth import AUTO, Correction, Spreading, normalised, rounds
@@ -120,8 +121,8 @@ def test_the_base_reads_texts_and_nothing_of_the_graph(toy, toy_settings):
     method = find("correct_smooth").make(toy_settings)
     parts = saft.split(toy, seed=0)
     method.fit(toy.hiding(parts.test), parts.train, parts.valid)
-    assert set(method.assembly.loader().evidence.groups()) == {"words"}
-    assert method.assembly.loader().side_features.shape[1] == 2 * 2
+    assert set(method.assembly.loader().evidence.groups()) == {"words", "style"}
+    assert method.assembly.loader().side_features.shape[1] == 2 * 2 + len(NUMBERS)
 
 
 def test_rounds_end_when_little_is_left_and_never_after_fifty():

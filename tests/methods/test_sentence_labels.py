@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import saft
+from saft.features.style import NUMBERS
 from saft.learning.prediction import predict_logits
 from saft.methods import find
 from saft.methods._text_vectors import text_vectors
@@ -21,14 +22,14 @@ def test_the_upper_sentence_vector_is_the_mean_over_the_tokens_of_the_last_layer
     assert not any(parameter.requires_grad for parameter in fitted.assembly.model.encoder.parameters())
 
 
-def test_logits_are_a_linear_map_of_both_readers_log_odds_and_counts_of_labels(fitted, toy):
+def test_logits_are_a_linear_map_of_both_readers_log_odds_counts_of_labels_and_style(fitted, toy):
     state, loader = fitted.assembly.featurizer.state_, fitted.loader(toy)
     rows = np.flatnonzero(~toy.showing(fitted.train).is_labelled)
     vectors = fitted.assembly.layers.vectors(fitted.assembly.features.tokens)
     readers = state.ngrams.log_odds(toy.texts), state.sentences.log_odds(vectors)  # fitted to all labels
     counts = loader.evidence.features()[:, loader.evidence.groups()["labels"]]
-    seen = np.hstack([*readers, counts])[rows]
-    assert loader.side_features.shape[1] == 2 * 2 + 2 * (2 + 1)
+    seen = np.hstack([*readers, counts, state.style.transform(toy.texts)])[rows]
+    assert loader.side_features.shape[1] == 2 * 2 + 2 * (2 + 1) + len(NUMBERS)
     head = fitted.assembly.model.head
     expected = seen @ head.weight.detach().numpy().T + head.bias.detach().numpy()
     np.testing.assert_allclose(predict_logits(fitted.assembly.model, loader, rows), expected, atol=1e-4)

@@ -128,7 +128,7 @@ def test_after_many_changes_evidence_is_that_of_a_network_built_from_scratch(net
     for name, side in live.sides.items():
         np.testing.assert_array_equal(fresh.sides[name].label_counts.values, side.label_counts.values)
         np.testing.assert_allclose(fresh.sides[name].word_sums.values, side.word_sums.values, atol=1e-4)
-        np.testing.assert_allclose(fresh.sides[name].context_sums.values, side.context_sums.values, atol=1e-4)
+        np.testing.assert_allclose(fresh.sides[name].heard_sums.values, side.heard_sums.values, atol=1e-4)
     for number in [*range(0, len(live), 31), 3, 60, LABELLED + 4, LABELLED + 5, *range(N, len(live))]:
         assert_same(live.ego_graph_of(number).evidence, fresh.ego_graph_of(number).evidence)
     asked = interaction(network, 3, "and now?")
