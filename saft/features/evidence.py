@@ -79,7 +79,7 @@ class Evidence:
         for name, columns in self._columns().items():
             for column in columns:
                 width = column.shape[1]
-                if name not in ("likeness", "style"):
+                if name in ("words", "labels", "alike", "neighbours", "context"):
                     skipped = first + int(name == "neighbours")  # their number stands first; that of labels last
                     found += [
                         slice(skipped + at, skipped + at + n_classes)
@@ -97,7 +97,8 @@ class Evidence:
             "likeness": list(self.likeness.values()),
             "neighbours": [_mean_and_number(sums) for sums in self.words.values()],
             "context": [self._in_context()],
-            "style": [self.style, *(means[:, self.own_context.shape[1] :] for means in self._means_around())],
+            "style": [self.style],
+            "style around": [means[:, self.own_context.shape[1] :] for means in self._means_around()],
         }
 
     def _in_context(self) -> np.ndarray:

@@ -74,7 +74,8 @@ def test_groups_name_the_columns_of_the_features_in_their_order():
         "likeness": slice(22, 26),
         "neighbours": slice(26, 40),
         "context": slice(40, 43),
-        "style": slice(43, 49),
+        "style": slice(43, 45),
+        "style around": slice(45, 49),
     }
     assert evidence.features().shape[1] == 49
     np.testing.assert_array_equal(evidence.features()[:, :6], evidence.log_odds.astype(np.float32))
@@ -105,16 +106,16 @@ def test_where_nothing_is_known_all_features_are_zero():
     ("change", "blank"),
     [
         (lambda evidence: evidence.without_labels(), {"labels", "alike"}),
-        (lambda evidence: evidence.without_words(), {"words"}),
-        (lambda evidence: evidence.without_neighbours_texts(), {"alike", "likeness", "neighbours"}),
-        (lambda evidence: evidence.without_text(), {"words", "alike", "likeness"}),
+        (lambda evidence: evidence.without_words(), {"words", "style"}),
+        (lambda evidence: evidence.without_neighbours_texts(), {"alike", "likeness", "neighbours", "style around"}),
+        (lambda evidence: evidence.without_text(), {"words", "alike", "likeness", "style"}),
     ],
 )
 def test_removing_one_kind_of_evidence_leaves_the_others_as_they_were(change, blank):
     evidence = made()
     before, after = evidence.features(), change(evidence).features()
     for name, columns in evidence.groups().items():
-        if name in ("context", "style"):  # of which a part is left, see below
+        if name == "context":  # of which a part is left, see below
             continue
         expected = np.zeros_like(before[:, columns]) if name in blank else before[:, columns]
         np.testing.assert_allclose(after[:, columns], expected, atol=1e-12)
@@ -141,19 +142,6 @@ def test_of_the_context_the_own_text_and_those_of_others_can_be_removed_alone():
     np.testing.assert_allclose(others.features()[:, context], evidence.features()[:, context] - 1, atol=1e-6)
     assert not own.without_text().features()[:, context].any()
     np.testing.assert_array_equal(evidence.without_labels().features()[:, context], evidence.features()[:, context])
-
-
-def test_of_style_that_of_the_own_text_and_of_others_can_be_removed_alone():
-    evidence = made()
-    style, own = evidence.groups()["style"], slice(None, STYLE)
-    before = evidence.features()[:, style]
-    alone = evidence.without_neighbours_texts().features()[:, style]
-    np.testing.assert_array_equal(alone[:, own], before[:, own])
-    assert not alone[:, STYLE:].any()
-    for blank in (evidence.without_text(), evidence.without_words()):
-        found = blank.features()[:, style]
-        assert not found[:, own].any()
-        np.testing.assert_array_equal(found[:, STYLE:], before[:, STYLE:])
 
 
 def test_rows_taken_one_by_one_and_stacked_are_the_whole():

@@ -156,7 +156,7 @@ def test_kinds_that_are_not_wanted_or_have_nothing_to_rest_on_are_left_out():
     assert wordless.groups().keys() == {"labels", "alike", "likeness"}
     encoderless = replace(rows, vectors=rows.vectors[:, :0], parts=rows.parts[:, :, :0])
     assert gather(encoderless, Kinds()).groups().keys() == {
-        "words", "labels", "neighbours", "style"
+        "words", "labels", "neighbours", "style", "style around"
     }  # fmt: skip
 
 

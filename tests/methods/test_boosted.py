@@ -28,7 +28,16 @@ def test_columns_are_safts_side_features_structure_degrees_and_main_directions_o
     method, columns = described(toy, parts.train, toy_settings)
     loader = method.assembly.loader()
     side = loader.side_features
-    assert set(loader.evidence.groups()) == {"words", "labels", "alike", "likeness", "neighbours", "context", "style"}
+    assert set(loader.evidence.groups()) == {
+        "words",
+        "labels",
+        "alike",
+        "likeness",
+        "neighbours",
+        "context",
+        "style",
+        "style around",
+    }
     np.testing.assert_array_equal(columns[:, : side.shape[1]], side)
     rest = columns[:, side.shape[1] :]
     assert rest.shape[1] == 16 + 16 + 2 + 32
