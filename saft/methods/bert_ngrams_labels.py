@@ -1,10 +1,11 @@
 """BERT+N-grams+LABELS: SAFT without its graph. A rival of our own.
 
-    logits = W [mean of the last layer's tokens; S; P; h_u; h_i] + b
+    logits = W [mean of the last layer's tokens; S; P; h_u; h_i; style] + b
 
 The encoder is trained end to end, as many layers of it as for SAFT. S and P are the class log-odds of the text by its
 frozen sentence vector (from the layers below the trained ones) and by its n-grams, h_u and h_i histograms of the known
-labels of user and item, as in ``sentence_labels.py``; the head starts from the best prediction that these give alone.
+labels of user and item, style how the text is written, as in ``sentence_labels.py``; the head starts from the best
+prediction that these give alone.
 There are no messages, no structure, no vectors of users and items, no texts of neighbours. So the distance to SAFT is
 what the graph brings beyond counts of labels.
 """

@@ -4,9 +4,9 @@
     x = [side features of SAFT; distance (16); centrality (16); log degrees of user and item; sentence vector (32)]
 
 Side features (``saft/features/evidence.py``): class log-odds by n-grams and by the sentence vector, known labels of
-user and item, labels of alike texts, likeness, what is read in neighbours without a label. All are made without the
+user and item, labels of alike texts, likeness, what is read in the texts of neighbours, style. All are made without the
 labels of a training row's fold: from counts without the own label alone, trees would learn the label itself. The
-sentence vector is the mean over the tokens of the encoder's last layer, turned to its 32 main directions.
+sentence vector is the mean over the tokens after the last layer that is read, turned to its 32 main directions.
 
 The number of trees and their size are those with the least log loss on the validation rows.
 """

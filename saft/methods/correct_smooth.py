@@ -3,7 +3,7 @@
 Huang, He, Singh, Lim and Benson: Combining Label Propagation and Simple Models Out-performs Graph Neural Networks. ICLR
 2021.
 
-    base:     Z = softmax(regression on the text's n-grams and sentence vector),   of training rows out of fold
+    base:     Z = softmax(regression on the text's n-grams, sentence vector and style),   of training rows out of fold
     correct:  E₀ = Y − Z on training rows, 0 elsewhere;   E ← (1 − a) E₀ + a S E
               auto:   Z + σ E / ‖E‖₁ row by row,   σ the mean of ‖E₀‖₁ over training rows
               fixed:  E is set back to E₀ on training rows after every round;   Z + s E

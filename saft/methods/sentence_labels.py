@@ -1,11 +1,12 @@
 """Sentence+LABELS: a regression on frozen sentence vectors, n-grams and known labels. A rival of our own.
 
-    logits = W [S; P; h_u; h_i] + b
+    logits = W [S; P; h_u; h_i; style] + b
 
-S are the class log-odds of the text by multinomial regression on its sentence vector, the mean over the tokens of the
-encoder's last layer (``saft/features/sentences.py``); P, h_u and h_i are those of ``ngrams_labels.py``. All are made
-without the labels of a training row's fold. No layer is trained, and nothing is known of the graph but counts of
-labels: what can be had from an encoder in one pass over the texts.
+S are the class log-odds of the text by multinomial regression on its sentence vector, means over its tokens at several
+depths of the encoder (``saft/features/sentences.py``); P, h_u and h_i are those of ``ngrams_labels.py``. All are made
+without the labels of a training row's fold. Style is how the text is written (``saft/features/style.py``). No layer is
+trained, and nothing is known of the graph but counts of labels: what can be had from an encoder in one pass over the
+texts.
 """
 
 from __future__ import annotations
