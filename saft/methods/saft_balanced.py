@@ -6,7 +6,8 @@
 The regression of ``saft_fast`` with what an encoder reads. The sentence vector, the mean of a text's states, is
 computed once per text and kept (``saft/learning/frozen_store.py``). One linear model reads it
 (``saft/features/sentences.py``), another beside those of the texts around it (``saft/features/context.py``), and its
-cosine says how alike the texts of two interactions are (``saft/features/evidence.py``). Nothing is trained by steps, so validation rows are not used.
+cosine says how alike the texts of two interactions are (``saft/features/evidence.py``). Nothing is trained by
+steps, so validation rows are not used.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ A multinomial regression on what can be said of an interaction without an encode
 n-grams reads in its text, the labels of its user's and its item's other interactions, and what the linear model reads
 in those of them that have no label; and how its text and theirs are written (``saft/features/style.py``). Everything is
 made without the labels of the interaction's fold (``saft/features/folds.py``); each group of columns has a strength of
-its own, chosen by the likelihood of held-out rows (``saft/features/regression.py``). Nothing is trained by steps, so validation rows are not used.
+its own, chosen by the likelihood of held-out rows (``saft/features/regression.py``). Nothing is trained by steps, so
+validation rows are not used.
 """
 
 from __future__ import annotations
