@@ -25,7 +25,7 @@ from benchmarks.measuring import Figure, compare, report_cost
 from saft.data.network import TextualInteractionNetwork
 from saft.settings import PRESETS
 
-MANY, FEW, WORDS = 1_000_000, 1_000, 50
+MANY, FEW, WORDS = 1_000_000, 400, 50
 AT_ONCE, ROUNDS, ASKED = 64, 7, 300
 # What training did by default before frozen layers, evidence and presets.
 BEFORE: dict[str, Any] = {
@@ -81,7 +81,7 @@ def interleaved(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def _against_before() -> Iterator[Figure]:
-    """Whole trainings with a cold cache; epochs and readings cost by the row, so a thousand rows tell the ratio."""
+    """Whole trainings with a cold cache; epochs and readings cost by the row, so a few hundred rows tell the ratio."""
     costs = compare("benchmarks.presets", list(COMPETITORS), [], repeats=3)
     for name, target in (("best", ">= 1"), ("balanced", ""), ("fast", ">= 10")):
         ratio = costs["before"].seconds / costs[name].seconds
