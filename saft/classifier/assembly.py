@@ -157,7 +157,9 @@ def _built(encoder: TextEncoder | None, settings: Settings, sizes: Sizes, build:
     if build is not SaftModel:
         raise InputError("This method trains an encoder; it needs one (encoder) and layers to train (trained_layers).")
     if not sizes.side_features:
-        raise InputError("There is nothing to learn from: no layer is trained, and ngrams and labels are switched off.")
+        raise InputError(
+            "There is nothing to learn from: no layer is trained, and ngrams, style and labels are switched off."
+        )
     return RegressionModel(encoder, settings, sizes)
 
 

@@ -21,7 +21,7 @@ def mean_score(network, seeds, settings) -> float:
 
 @pytest.mark.slow
 def test_on_the_embedded_network_saft_beats_the_same_encoder_on_text_alone_by_five_points():
-    network, settings = saft.demo_network(800), SMALL | {"epochs": 3}
+    network, settings = saft.demo_network(600), SMALL | {"epochs": 2}
     assert mean_score(network, (0, 1), settings) > mean_score(network, (0, 1), settings | TEXT_ONLY) + 5
 
 

@@ -61,6 +61,6 @@ def test_a_batch_without_side_features_is_refused(assembly):
 
 
 def test_without_anything_to_learn_from_it_is_refused(network, tiny_settings):
-    nothing = {"encoder": "none", "ngrams": False, "labels": False}
+    nothing = {"encoder": "none", "ngrams": False, "labels": False, "style": False}
     with pytest.raises(saft.InputError, match="nothing to learn from"):
         Assembly.fresh(Settings.of(tiny_settings | nothing), network)
