@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from experiments.measured import Measured
 
 STYLES = ("o-", "s--", "^:", "D-.")
+MOST_IN_A_LINE = 5  # panels
 
 
 def draw(one: Measured, path: Path) -> bool:
@@ -26,9 +27,15 @@ def draw(one: Measured, path: Path) -> bool:
         return False
     if one.table.kind == "scores":
         shown = [row for row in one.table.rows if any((network, row.name) in one.cells for network in networks)]
-        figure = Figure(figsize=(3.2 * len(networks) + 2.2, 1.3 + 0.3 * len(shown)), layout="constrained")
-        for axes, network in zip(np.atleast_1d(figure.subplots(1, len(networks), sharey=True)), networks, strict=True):
+        lines = -(-len(networks) // MOST_IN_A_LINE)
+        in_a_line = -(-len(networks) // lines)
+        size = 3.2 * in_a_line + 2.2, lines * (1.3 + 0.3 * len(shown))
+        figure = Figure(figsize=size, layout="constrained")
+        panels = np.ravel(figure.subplots(lines, in_a_line, sharey=True))
+        for axes, network in zip(panels, networks, strict=False):
             _dots(axes, one, network, shown)
+        for axes in panels[len(networks) :]:
+            axes.set_visible(False)
     elif one.table.kind == "sweep":
         figure = Figure(figsize=(8.5, 3.2), layout="constrained")
         for axes, score, name in zip(

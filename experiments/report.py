@@ -130,8 +130,10 @@ def readme_table(all_measured: Sequence[Measured]) -> str:
         lines.append([row.title, *cells])
     body = markdown(["Macro-F1", *columns], lines)
     shares = ", ".join(f"{one.labelled:.0%}" for one in next(iter(columns.values())) if one.labelled is not None)
+    counts = sorted({len(cases.values(*cell, "macro_f1")) for cell in cases.cells})
+    splits = "one split" if counts == [1] else f"{_range(counts)} splits"
     return (
-        f"{body}\n\nWith {shares} of the rows labelled for training, mean of {len(cases.table.seeds)} splits; – stands "
+        f"{body}\n\nWith {shares} of the rows labelled for training, mean of {splits}; – stands "
         "where nothing was run yet. Micro-F1, spreads, other tables and what was published: "
         "[docs/results.md](docs/results.md)."
     )
