@@ -58,16 +58,16 @@ def test_every_part_that_the_model_reads_is_removed_once(network, parts, fitted,
 
 
 @pytest.mark.parametrize("changes", [{"encoder": "none"}, {"trained_layers": 0}])
-def test_of_a_model_without_a_trained_encoder_the_parts_of_its_evidence_are_removed(
-    network, parts, tiny_settings, changes
-):
+def test_of_a_model_without_a_trained_encoder_the_parts_of_its_evidence_are_removed(tiny_settings, changes):
+    network = saft.demo_network(900)  # fewer rows say too little about words
+    parts = saft.split(network, seed=0)
     classifier = saft.SaftClassifier(**tiny_settings | changes).fit(network.hiding(parts.test))
     removed = {name: macro for name, macro, _ in what_removing_costs(classifier, network.take(parts.test))}
     assert list(removed) == [
         "everything", "without text", "without n-grams", "without known labels", "without neighbours' texts",
         "without the graph",
     ]  # fmt: skip
-    assert removed["without text"] != removed["everything"]
+    assert removed["without text"] < removed["everything"]
 
 
 def logits_with(fitted, rows, evidence=None, **changes) -> np.ndarray:

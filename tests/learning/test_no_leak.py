@@ -13,6 +13,7 @@ from saft.data.joining import join
 from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.features.featurizer import Featurizer
 from saft.features.folds import FOLDS
+from saft.features.style import measure
 from saft.features.tokens import load_tokenizer
 from saft.learning.frozen_layers import FrozenLayers
 from saft.learning.loader import BatchLoader
@@ -56,8 +57,12 @@ def test_every_kind_of_evidence_takes_part(loader, network):
         "words", "labels", "alike", "likeness", "neighbours", "context", "style", "style around",
     }  # fmt: skip
     assert loader.evidence.log_odds.shape[1] == 2 * network.n_classes  # n-grams and sentence vectors
-    for columns in loader.evidence.groups().values():
-        assert (loader.side_features[:, columns] != 0).any(axis=1).mean() > 0.5
+    used = (loader.side_features != 0).any(axis=0)
+    groups = loader.evidence.groups()
+    varies = np.ptp(measure(network.texts), axis=0) > 0  # no text of the marketplace has two lines, say
+    np.testing.assert_array_equal(used[groups["style"]], varies)
+    np.testing.assert_array_equal(used[groups["style around"]], np.tile(varies, 2))
+    assert used[: groups["style"].start].all()
 
 
 def test_the_own_label_of_a_row_changes_nothing_of_its_side_features(featurizer, network, loader):
