@@ -50,6 +50,9 @@ class DataSettings(_Group):
     max_length: int = _setting(
         0, "This many tokens of each text are read; 0 means enough for nine texts of ten, and at most 128."
     )
+    precision: str = _setting(
+        "fp32", "Its layers compute in this format; bf16 is faster where the processor has it.", ("fp32", "bf16")
+    )
     words: bool = _setting(True, "The encoder reads the words; without them, the graph alone decides.")
     ngrams: bool = _setting(True, "A linear model reads n-grams of the whole text as well, in any language.")
     sentences: bool = _setting(True, "A linear model reads the mean of what the layers that are not trained give.")
@@ -188,6 +191,7 @@ class SettingsKeywords(TypedDict, total=False):
     layers: int
     trained_layers: int
     max_length: int
+    precision: str
     words: bool
     ngrams: bool
     sentences: bool

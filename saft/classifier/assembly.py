@@ -58,7 +58,9 @@ class Assembly:
         torch.manual_seed(settings.seed)
         encoder, tokenizer = None, None
         if settings.encoder != NO_ENCODER:
-            encoder = TextEncoder.load(settings.encoder, settings.layers or None, settings.trained_layers)
+            encoder = TextEncoder.load(
+                settings.encoder, settings.layers or None, settings.trained_layers, settings.precision
+            )
             tokenizer = load_tokenizer(settings.encoder)
             if not settings.max_length:
                 enough = enough_tokens(network.texts, tokenizer)

@@ -228,14 +228,15 @@ def _with_encoder(ngrams: float, network: TextualInteractionNetwork, sample: pl.
     from saft.model.encoder import TextEncoder
 
     settings = wanted[0]
-    encoder, tokenizer = TextEncoder.load(settings.encoder, settings.layers or None), load_tokenizer(settings.encoder)
+    encoder = TextEncoder.load(settings.encoder, settings.layers or None, precision=settings.precision)
+    tokenizer = load_tokenizer(settings.encoder)
     # Cut as training will cut them, so that they are found in the store.
     longest = settings.max_length or min(enough_tokens(network.texts, tokenizer), encoder.longest_text)
     tokens = tokenise(sample if settings.words else pl.repeat("", len(sample), eager=True), tokenizer, longest)
     forward, both_ways = _through_a_layer(encoder, tokens)
     stored, columns = {}, 0
     for trained in sorted({one.trained_layers for one in wanted}, reverse=True):  # fewer may cut layers off
-        cut = TextEncoder(encoder.model, settings.layers or None, trained)
+        cut = TextEncoder(encoder.model, settings.layers or None, trained, settings.precision)
         columns = max(columns, len(cut.depths) * cut.width)
         if cut.frozen and frozen_folder().is_dir():
             stored[cut.frozen] = FrozenLayers(cut).share_stored(tokens)

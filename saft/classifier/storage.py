@@ -263,4 +263,4 @@ def _encoder(folder: Path, settings: Settings) -> TextEncoder:
     from saft.model.encoder import TextEncoder
 
     model = AutoModel.from_config(AutoConfig.from_pretrained(folder / ENCODER))  # type: ignore[no-untyped-call]
-    return TextEncoder(model, settings.layers or None, settings.trained_layers)
+    return TextEncoder(model, settings.layers or None, settings.trained_layers, settings.precision)

@@ -85,9 +85,11 @@ class FrozenLayers:
         return self._stores[kind]
 
     def _fingerprint(self) -> str:
-        """Of the frozen weights and of how many layers they are."""
-        digest = hashlib.blake2b(f"{self.encoder.frozen} {self.encoder.depths}".encode(), digest_size=12)
-        for name, tensor in self.encoder.frozen_parameters():
+        """Of the frozen weights, of how many layers they are and of how these compute."""
+        encoder = self.encoder
+        read = f"{encoder.frozen} {encoder.depths}" + (f" {encoder.precision}" if encoder.precision != "fp32" else "")
+        digest = hashlib.blake2b(read.encode(), digest_size=12)
+        for name, tensor in encoder.frozen_parameters():
             if name.startswith("pooler."):  # nothing reads it, and where an encoder comes without, it is random
                 continue
             digest.update(name.encode())

@@ -45,8 +45,8 @@ def text_vectors(
     on_message("Tokenising texts")
     tokenizer = load_tokenizer(settings.encoder)
     tokens = tokenise(texts, tokenizer, settings.max_length or enough_tokens(texts, tokenizer))
-    encoder = frozen_encoder(settings.encoder, settings.layers)
-    file = cache_folder() / "vectors" / f"{_key(tokens, encoder, pooling)}.npy"
+    encoder = frozen_encoder(settings.encoder, settings.layers, settings.precision)
+    file = cache_folder() / "vectors" / f"{_key(tokens, encoder, pooling, settings.precision)}.npy"
     if file.is_file():
         on_message("Vectors of these texts are known already")
         return np.load(file, allow_pickle=False).astype(np.float32)
@@ -56,7 +56,7 @@ def text_vectors(
     return vectors.astype(np.float32)
 
 
-def frozen_encoder(name: str, layers: int) -> nn.Module:
+def frozen_encoder(name: str, layers: int, precision: str = "fp32") -> nn.Module:
     """(tokens, mask) → states of the last layer used. Any transformer will do: only its output is needed."""
     from transformers import AutoModel
     from transformers.utils import logging
@@ -64,7 +64,7 @@ def frozen_encoder(name: str, layers: int) -> nn.Module:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model = open_backbone(AutoModel, name)
     if model.config.model_type in FAMILIES:
-        return TextEncoder(model, layers or None).train(False)
+        return TextEncoder(model, layers or None, precision=precision).train(False)
     return _Whole(model, layers).train(False)
 
 
@@ -118,8 +118,8 @@ def _given(file: Path, count: int) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def _key(tokens: Tokens, encoder: nn.Module, pooling: str) -> str:
-    digest = hashlib.sha256(pooling.encode())
+def _key(tokens: Tokens, encoder: nn.Module, pooling: str, precision: str) -> str:
+    digest = hashlib.sha256(f"{pooling} {precision}".encode())
     digest.update(tokens.flat.tobytes())
     digest.update(tokens.starts.tobytes())
     for name, tensor in encoder.state_dict().items():

@@ -9,10 +9,14 @@ once and given to ``embed`` instead of the tokens.
 
 Attention can be restricted by levels: a token attends to those of its own level and below. With the text on the lowest
 level its states are those of the encoder alone, whatever is added above it.
+
+Layers may compute in bfloat16 (``precision``), which processors that have it do several times as fast. Their inputs,
+outputs and weights stay in float32, and an export is always float32.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import torch
@@ -22,19 +26,28 @@ from saft.errors import InputError
 from saft.features.backbones import open_backbone, telling_layers
 from saft.model.families import FAMILIES, Attention
 
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 DEPTHS = 3  # at so many depths of the frozen layers, means of a text's states are taken
 
 
 class TextEncoder(nn.Module):
     """An encoder, optionally cut to its first layers; without a trained one, to those that tell most of a text.
 
+    Args:
+        layers: number of first ones that are used; None means all.
+        trained: number of last ones, among these, that are not frozen; None means all.
+        precision: in which layers compute, a key of ``PRECISIONS``.
+
     Attributes:
         width: of token states.
         n_layers: number of layers in use above the frozen ones.
     """
 
-    def __init__(self, model: Any, layers: int | None = None, trained: int | None = None) -> None:
+    def __init__(
+        self, model: Any, layers: int | None = None, trained: int | None = None, precision: str = "fp32"
+    ) -> None:
         super().__init__()
+        self.precision = precision
         family = FAMILIES.get(model.config.model_type)
         if family is None:
             raise InputError(
@@ -57,13 +70,15 @@ class TextEncoder(nn.Module):
             family.layers(model)[self.frozen :].requires_grad_(True)
 
     @classmethod
-    def load(cls, name: str, layers: int | None = None, trained: int | None = None) -> TextEncoder:
+    def load(
+        cls, name: str, layers: int | None = None, trained: int | None = None, precision: str = "fp32"
+    ) -> TextEncoder:
         """A packaged one, a local folder or a hub name; ``layers`` are kept, the last of them ``trained``."""
         from transformers import AutoModel
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        return cls(open_backbone(AutoModel, name), layers, trained)
+        return cls(open_backbone(AutoModel, name), layers, trained, precision)
 
     @property
     def longest_text(self) -> int:
@@ -144,8 +159,15 @@ class TextEncoder(nn.Module):
             None if attention_levels is None else attention_levels[None] <= attention_levels[:, None],
             wanted,
         )
-        after = self.family.run(self.model, self.frozen + number, states, attention, last=number == self.n_layers - 1)
-        return after[:, :wanted]
+        last = number == self.n_layers - 1
+        with self._in_precision(states):
+            after = self.family.run(self.model, self.frozen + number, states, attention, last)
+        return after[:, :wanted].float()
+
+    def _in_precision(self, states: Tensor) -> AbstractContextManager[Any]:
+        if self.precision == "fp32" or torch.compiler.is_exporting():
+            return nullcontext()
+        return torch.autocast(states.device.type, PRECISIONS[self.precision])
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """The last layer's states of the text alone, as ``AutoModel`` gives them."""
