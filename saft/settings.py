@@ -57,14 +57,16 @@ class DataSettings(_Group):
     ngrams: bool = _setting(True, "A linear model reads n-grams of the whole text as well, in any language.")
     sentences: bool = _setting(True, "A linear model reads the mean of what the layers that are not trained give.")
     style: bool = _setting(True, "A linear model sees how the text is written: its length, case and punctuation.")
+    trees: bool = _setting(True, "Boosted trees on all that is read without training a layer, beside a regression.")
     distance: str = _setting("distance", "This embedding describes how near interactions are to each other.", DISTANCES)
     centrality: str = _setting("centrality", "This embedding describes how central an interaction is.", CENTRALITIES)
     structure_dim: int = _setting(64, "Each of the two embeddings has this many dimensions.", least=1)
-    nodes: str = _setting("gaussian", "Vectors of users and items are made from this.", NODES)
+    nodes: str = _setting("profile", "Vectors of users and items are made from this.", NODES)
     node_dim: int = _setting(64, "These vectors have this many dimensions.", least=1)
     labels: bool = _setting(True, "An interaction sees the known labels of its neighbours, never its own.")
     alike_texts: bool = _setting(True, "It sees how alike their texts are to its own, and labels of alike ones more.")
     neighbour_words: bool = _setting(True, "It sees what linear models read in the texts of its neighbours.")
+    repeats: bool = _setting(True, "It sees how many other interactions its user has with its item.")
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,11 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
         return self.fusion != "none" and self.trains_encoder
 
     @property
+    def reads_structure(self) -> bool:
+        """Whether anything looks at the distance and centrality embeddings."""
+        return self.fuses or (self.trees and (self.ngrams or self.style or self.labels or self.repeats))
+
+    @property
     def passes_messages(self) -> bool:
         """Whether anything is passed from interaction to interaction."""
         return self.fuses and (self.user_messages or self.item_messages)
@@ -196,6 +203,7 @@ class SettingsKeywords(TypedDict, total=False):
     ngrams: bool
     sentences: bool
     style: bool
+    trees: bool
     distance: str
     centrality: str
     structure_dim: int
@@ -204,6 +212,7 @@ class SettingsKeywords(TypedDict, total=False):
     labels: bool
     alike_texts: bool
     neighbour_words: bool
+    repeats: bool
     fusion: str
     messages: str
     user_messages: bool
@@ -249,7 +258,10 @@ PRESET_HELP = {
 }
 
 # Nothing but the encoder reads texts.
-WORDS_ALONE = {"ngrams": False, "sentences": False, "style": False, "alike_texts": False, "neighbour_words": False}
+WORDS_ALONE = {
+    "ngrams": False, "sentences": False, "style": False, "alike_texts": False, "neighbour_words": False,
+    "repeats": False, "trees": False,
+}  # fmt: skip
 
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {

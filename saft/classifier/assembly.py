@@ -13,8 +13,9 @@ from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError
 from saft.features.arrays import Features
 from saft.features.featurizer import Featurizer, FeaturizerState
-from saft.features.regression import fit_groups
+from saft.features.regression import LEAST_GAIN, fit_groups
 from saft.features.tokens import enough_tokens, load_tokenizer
+from saft.features.trees import TreeModel, mixing_weight, tree_columns
 from saft.learning.frozen_layers import FrozenLayers
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
@@ -41,6 +42,8 @@ class Assembly:
     model: InteractionModel
     cache: NeighbourCache | None = None
     layers: FrozenLayers | None = None  # the encoder's frozen layers, if it has any
+    trees: TreeModel | None = None  # beside the regression of the start, if they help
+    start_weights: torch.Tensor | None = None  # before training only: (side features + 1, classes), biases last
 
     @classmethod
     def fresh(
@@ -70,10 +73,19 @@ class Assembly:
         features = featurizer.fit_transform(network)
         if layers is not None and settings.trains_encoder:
             layers.states(features.tokens).fill()
-        assembly = cls._of(network, featurizer, features, encoder, layers, build)
-        if isinstance(assembly.model, SideFeatureModel) and assembly.model.n_side_features:
-            assembly.model.start_from_side_features(fit_side_head(assembly.loader()))
-        return assembly
+        loader = BatchLoader(features, network.labels, network.n_classes, settings)
+        if not loader.n_side_features:
+            return cls._of(network, featurizer, features, encoder, layers, build)
+        trees, solved = fit_start(loader)
+        assembly = cls._of(network, featurizer, features, encoder, layers, build, trees=trees)
+        model = assembly.model
+        if not isinstance(model, SideFeatureModel):
+            return assembly
+        if isinstance(model, RegressionModel) or model.n_learnt == model.n_side_features:
+            model.start_from_side_features(solved)
+        elif model.n_learnt:
+            model.start_from_side_features(fit_learnt(loader, len(solved)))
+        return replace(assembly, start_weights=solved)
 
     @classmethod
     def restored(
@@ -84,11 +96,12 @@ class Assembly:
         tokenizer: Any,
         encoder: TextEncoder | None,
         cache: NeighbourCache | None,
+        trees: TreeModel | None,
     ) -> Assembly:
         """From what was stored; the weights are still to be loaded."""
         layers = _frozen_layers(encoder)
         featurizer = Featurizer.restored(settings, tokenizer, state, None if layers is None else layers.vectors)
-        return cls._of(network, featurizer, featurizer.transform(network), encoder, layers, cache=cache)
+        return cls._of(network, featurizer, featurizer.transform(network), encoder, layers, cache=cache, trees=trees)
 
     @classmethod
     def _of(
@@ -100,31 +113,29 @@ class Assembly:
         layers: FrozenLayers | None,
         build: Build = SaftModel,
         cache: NeighbourCache | None = None,
+        trees: TreeModel | None = None,
     ) -> Assembly:
         """The model around a featurizer that is fitted; the cache is empty if none is given."""
         settings = featurizer.settings
         if encoder is not None and settings.max_length > encoder.longest_text:
             raise InputError(f"The encoder reads at most {encoder.longest_text} tokens; got {settings.max_length=}.")
-        loader = BatchLoader(features, network.labels, network.n_classes, settings)
+        loader = BatchLoader(features, network.labels, network.n_classes, settings, trees=trees)
         columns = features.user_vectors.shape[1], features.item_vectors.shape[1], loader.n_side_features
-        sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns)
+        sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns, loader.learnt_columns)
         model = _built(encoder, settings, sizes, build)
         if not (settings.cache_neighbours and not settings.full_batch and model.message_shape):
             cache = None
         elif cache is None:
             cache = NeighbourCache.empty(len(network), *model.message_shape)
-        return cls(settings, network, featurizer, features, model, cache, layers)
+        return cls(settings, network, featurizer, features, model, cache, layers, trees)
 
     def start(self, rows: np.ndarray) -> Start | None:
-        """What is predicted for unlabelled rows before training, if the head starts from side features.
-
-        At the start all other weights of the head are zero, so that no text has to be encoded for this.
-        """
-        model = self.model
-        if not isinstance(model, SideFeatureModel) or not model.n_side_features:
+        """What is predicted for unlabelled rows before training, if there are side features."""
+        model, weights = self.model, self.start_weights
+        if not isinstance(model, SideFeatureModel) or weights is None:
             return None
-        logits = model.side_logits(torch.from_numpy(self.loader().side_features[rows])).numpy()
-        return Start(logits, model.side_weights())
+        logits = self.loader().side_features[rows] @ weights[:-1].numpy() + weights[-1].numpy()
+        return Start(logits, weights, is_head=model.n_learnt == model.n_side_features)
 
     def with_network(self, network: TextualInteractionNetwork) -> Assembly:
         """The same with other visible labels."""
@@ -143,7 +154,14 @@ class Assembly:
         if self.layers is not None and self.settings.trains_encoder:
             frozen = self.layers.states(features.tokens)
         return BatchLoader(
-            features, network.labels, network.n_classes, self.settings, cache, frozen=frozen, targets=targets
+            features,
+            network.labels,
+            network.n_classes,
+            self.settings,
+            cache,
+            frozen=frozen,
+            targets=targets,
+            trees=self.trees,
         )
 
 
@@ -165,19 +183,52 @@ def _built(encoder: TextEncoder | None, settings: Settings, sizes: Sizes, build:
     return RegressionModel(encoder, settings, sizes)
 
 
-def fit_side_head(loader: BatchLoader) -> torch.Tensor:
-    """(side features + 1, classes) weights and, last, biases: the best prediction from the side features alone.
+def fit_start(loader: BatchLoader) -> tuple[TreeModel | None, torch.Tensor]:
+    """The best prediction from the side features alone: trees, if they help, and (side features + 1, classes) weights
+    and, last, biases of a head that sees the evidence and what the trees say of it.
 
     The optimiser, whose steps are small for the encoder's sake, would hardly get there in a few epochs.
     """
-    labelled = np.flatnonzero(loader.labels != HIDDEN)
-    rows = np.random.default_rng([loader.settings.seed]).permutation(labelled)[:MOST_FITTED]
-    solved, _ = fit_groups(
-        loader.side_features[rows],
-        loader.evidence.groups(),
-        loader.evidence.blocks(),
+    rows = _fitted_rows(loader)
+    evidence, targets, folds = loader.evidence.take(rows), loader.labels[rows], loader.features.folds[rows]
+    fitted = fit_groups(evidence.features(), evidence.groups(), evidence.blocks(), targets, loader.n_classes, folds)
+    if not loader.settings.trees:
+        return None, torch.from_numpy(fitted.weights)
+    columns = tree_columns(evidence, {role: vectors[rows] for role, vectors in loader.features.structure.items()})
+    trees = TreeModel.fit(columns, targets, loader.n_classes, folds, loader.settings.seed)
+    if trees is None:
+        return None, torch.from_numpy(fitted.weights)
+    weight = mixing_weight(fitted.held_out, trees.log_odds(columns, evidence.views), targets, LEAST_GAIN)
+    if not weight:
+        return None, torch.from_numpy(fitted.weights)
+    by_class = weight * np.eye(loader.n_classes)
+    mixed = np.vstack([(1 - weight) * fitted.weights[:-1], by_class, (1 - weight) * fitted.weights[-1:]])
+    return trees, torch.from_numpy(mixed.astype(np.float32))
+
+
+def fit_learnt(loader: BatchLoader, n_weights: int) -> torch.Tensor:
+    """(``n_weights``, classes) the best prediction from the learnt columns alone; zeros for all others."""
+    rows, learnt = _fitted_rows(loader), loader.learnt_columns
+    evidence = loader.evidence.take(rows)
+    blocks = [
+        slice(block.start - learnt.start, block.stop - learnt.start)
+        for block in evidence.blocks()
+        if learnt.start <= block.start < learnt.stop
+    ]
+    fitted = fit_groups(
+        evidence.features()[:, learnt],
+        {"learnt": slice(0, learnt.stop - learnt.start)},
+        blocks,
         loader.labels[rows],
         loader.n_classes,
         loader.features.folds[rows],
     )
-    return torch.from_numpy(solved)
+    solved = torch.zeros(n_weights, loader.n_classes)
+    solved[learnt], solved[-1] = torch.from_numpy(fitted.weights[:-1]), torch.from_numpy(fitted.weights[-1])
+    return solved
+
+
+def _fitted_rows(loader: BatchLoader) -> np.ndarray:
+    """Labelled rows that a start is fitted to; the same whenever it is asked."""
+    labelled = np.flatnonzero(loader.labels != HIDDEN)
+    return np.random.default_rng([loader.settings.seed]).permutation(labelled)[:MOST_FITTED]

@@ -88,6 +88,7 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
             isolated=isolated,
             evidence=evidence,
             frozen=frozen,
+            trees=whole.trees,
         )
 
     variants, evidence, hidden = {}, whole.evidence, np.full_like(whole.labels, HIDDEN)
@@ -101,7 +102,7 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
         if settings.ngrams:
             variants["without n-grams"] = loader(evidence=evidence.without_reader(slice(whole.n_classes)))
     if features.structure:
-        variants["without structure"] = loader(replace(features, structure=no_structure))
+        variants["without structure"] = loader(replace(features, structure=no_structure), evidence.without_degrees())
     if settings.passes_messages:
         variants["without messages"] = loader(isolated=True)
     if settings.labels:
@@ -109,7 +110,7 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
     if evidence.around or evidence.words or evidence.likeness:
         variants["without neighbours' texts"] = loader(evidence=evidence.without_neighbours_texts())
     if settings.fuses or evidence.labels or evidence.around or evidence.words or evidence.likeness:
-        alone = evidence.without_labels().without_neighbours_texts()
+        alone = evidence.without_labels().without_neighbours_texts().without_degrees()
         variants["without the graph"] = loader(replace(features, structure=no_structure), alone, hidden, isolated=True)
     return variants
 

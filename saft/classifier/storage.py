@@ -26,6 +26,7 @@ from saft.features.ngrams import NgramModel
 from saft.features.nodes import Attributes
 from saft.features.sentences import SentenceModel
 from saft.features.style import StyleModel
+from saft.features.trees import TreeModel
 from saft.hashing import file_digest
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.settings import NO_ENCODER, Settings
@@ -34,11 +35,11 @@ from saft.writing import is_half_written
 if TYPE_CHECKING:
     from saft.model.encoder import TextEncoder
 
-FORMAT = 3
+FORMAT = 4
 FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
 NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
-CONTEXT, STYLE = "context.safetensors", "style.safetensors"
+CONTEXT, STYLE, TREES = "context.safetensors", "style.safetensors", "trees.safetensors"
 CACHE = "neighbour_cache.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
@@ -104,7 +105,10 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in state.structure.arrays().items()}
     if arrays:
         save_arrays(arrays, folder / STRUCTURE)
-    readers = {NGRAMS: state.ngrams, SENTENCES: state.sentences, CONTEXT: state.context, STYLE: state.style}
+    readers = {
+        NGRAMS: state.ngrams, SENTENCES: state.sentences, CONTEXT: state.context, STYLE: state.style,
+        TREES: assembly.trees,
+    }  # fmt: skip
     for name, reader in readers.items():
         if reader is not None:
             arrays = {field: np.ascontiguousarray(array) for field, array in asdict(reader).items()}
@@ -161,7 +165,8 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     cached = folder / CACHE
     cache = NeighbourCache(read_safetensors(cached)[0]["states"]) if cached.is_file() else None
     state = _featurizer_state(folder, facts, settings, network)
-    assembly = Assembly.restored(settings, network, state, tokenizer, encoder, cache)
+    trees = _reader(folder / TREES, TreeModel)
+    assembly = Assembly.restored(settings, network, state, tokenizer, encoder, cache, trees)
     assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
     assembly.model.train(False)
     return assembly, facts["learnt"]

@@ -10,6 +10,8 @@ Beside the interaction's own words (class log-odds by each reader, see :mod:`~sa
 - what all its other texts say about this one, by a linear model of them together (:mod:`~saft.features.context`);
 - how they are written, and how this one is (:mod:`~saft.features.style`).
 
+And of both together: how often the two met.
+
 Labels are visible ones only, and never those of the interaction itself or, if it has a label, of its fold.
 ``Evidence.features`` turns counts into numbers that a linear model can use.
 """
@@ -44,6 +46,9 @@ class Evidence:
         own_context: (rows, classes) what its own text says among others; no columns where that is not read.
         style: (rows, ·) how its own text is written; no columns where that is not read.
         around: side → (rows, 1 + classes + ·) number of others, sums of what they carry and of their style.
+        repeats: (rows, 1) number of other interactions of the same user with the same item; no column if not counted.
+        degrees: (rows, 2) number of the user's and of the item's other interactions; not among :meth:`features`.
+        views: (rows,) which view describes each, see :mod:`~saft.features.folds`.
     """
 
     log_odds: np.ndarray
@@ -55,6 +60,9 @@ class Evidence:
     own_context: np.ndarray
     style: np.ndarray
     around: Mapping[str, np.ndarray]
+    repeats: np.ndarray
+    degrees: np.ndarray
+    views: np.ndarray
 
     def __len__(self) -> int:
         return len(self.log_odds)
@@ -99,6 +107,7 @@ class Evidence:
             "context": [self._in_context()],
             "style": [self.style],
             "style around": [means[:, self.own_context.shape[1] :] for means in self._means_around()],
+            "repeats": [np.log1p(self.repeats)],
         }
 
     def _in_context(self) -> np.ndarray:
@@ -142,6 +151,10 @@ class Evidence:
             likeness=_blank(self.likeness, sides),
             around=_blank(self.around),
         )
+
+    def without_degrees(self) -> Evidence:
+        """As if its user and its item had no other interaction, as far as their number is looked at."""
+        return replace(self, degrees=np.zeros_like(self.degrees), repeats=np.zeros_like(self.repeats))
 
     def without_text(self) -> Evidence:
         """As if its own text were empty: it says nothing and is like no other."""

@@ -18,6 +18,7 @@ from saft.features.nodes import Attributes, gaussian_vectors
 from saft.features.sentences import SentenceModel
 from saft.features.style import StyleModel
 from saft.features.tokens import Tokens, tokenise
+from saft.features.trees import SEEN_DIMENSIONS
 from saft.settings import Settings
 from saft.structure.standardised import Structure
 
@@ -214,13 +215,11 @@ def _followed(fitted: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def new_structure(settings: Settings) -> Structure:
-    """The unfitted embeddings that these settings name."""
-    return Structure(
-        settings.distance if settings.fuses else "none",
-        settings.centrality if settings.fuses else "none",
-        settings.structure_dim,
-        settings.seed,
-    )
+    """The unfitted embeddings that these settings name; trees alone look at few of their dimensions."""
+    dim = settings.structure_dim if settings.fuses else min(settings.structure_dim, SEEN_DIMENSIONS)
+    if not settings.reads_structure:
+        return Structure("none", "none", dim, settings.seed)
+    return Structure(settings.distance, settings.centrality, dim, settings.seed)
 
 
 def _fit_attributes(frame: pl.DataFrame | None) -> Attributes:

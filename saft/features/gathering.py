@@ -29,6 +29,7 @@ class Kinds:
     labels: bool = True
     alike: bool = True
     words: bool = True
+    repeats: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,31 @@ def gather(rows: Rows, kinds: Kinds) -> Evidence:
         alike = {}
     if not kinds.words:
         own_context = own_context[:, :0]
-    return Evidence(own, _totals(rows, views), labels, alike, likeness, words, own_context, rows.style, around)
+    repeats = _number_of_others(_pairs(rows))[:, None]
+    return Evidence(
+        log_odds=own,
+        totals=_totals(rows, views),
+        labels=labels,
+        alike=alike,
+        likeness=likeness,
+        words=words,
+        own_context=own_context,
+        style=rows.style,
+        around=around,
+        repeats=repeats if kinds.repeats else repeats[:, :0],
+        degrees=np.stack([_number_of_others(rows.nodes(side)) for side in SIDES], axis=1),
+        views=views,
+    )
+
+
+def _pairs(rows: Rows) -> np.ndarray:
+    """(rows,) the same number for the same user and item."""
+    both = rows.users.astype(np.int64) * (int(rows.items.max(initial=-1)) + 1) + rows.items
+    return np.unique(both, return_inverse=True)[1]
+
+
+def _number_of_others(nodes: np.ndarray) -> np.ndarray:
+    return np.bincount(nodes)[nodes] - 1.0 if len(nodes) else np.empty(0)
 
 
 def heard(carried: np.ndarray, style: np.ndarray) -> np.ndarray:

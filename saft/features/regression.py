@@ -11,7 +11,10 @@ from a few hundred labels, a weight from every column to every class cannot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,7 +55,7 @@ def regress(
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         both = flat.reshape(-1, n_classes)
-        logs = _log_softmax(_product(rows, both[:-1].astype(np.float32)) + both[-1])
+        logs = log_softmax(_product(rows, both[:-1].astype(np.float32)) + both[-1])
         errors = np.exp(logs)
         errors[np.arange(number), targets] -= 1
         moved = both[:-1] - start[:-1]
@@ -64,9 +67,14 @@ def regress(
 
     begin = start if first is None else first
     # Vectors this short gain nothing from a multithreaded BLAS, and lose much where its threads wait for each other.
-    with _threads().limit(limits=1, user_api="blas"):
+    with single_thread("blas"):
         found = minimize(objective, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     return found.x.reshape(-1, n_classes).astype(np.float32)
+
+
+def single_thread(kind: str) -> AbstractContextManager[Any]:
+    """While it lasts, libraries of this kind (``blas``, ``openmp``) compute with one thread."""
+    return _threads().limit(limits=1, user_api=kind)
 
 
 @cache
@@ -80,14 +88,29 @@ def _product(rows: Tensor | np.ndarray, columns: np.ndarray) -> np.ndarray:
     return rows @ columns if isinstance(rows, np.ndarray) else (rows @ torch.from_numpy(columns)).numpy()
 
 
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """(rows, classes) log p of each class."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 def log_loss(logits: np.ndarray, targets: np.ndarray) -> float:
     """Mean −log p(target)."""
-    return float(-_log_softmax(logits)[np.arange(len(targets)), targets].mean())
+    return float(-log_softmax(logits)[np.arange(len(targets)), targets].mean())
+
+
+@dataclass(frozen=True)
+class GroupedFit:
+    """
+    Args:
+        weights: (columns + 1, classes), offsets last.
+        strengths: of each group.
+        held_out: (rows, classes) logits of every row by the regression without its fold.
+    """
+
+    weights: np.ndarray
+    strengths: dict[str, float]
+    held_out: np.ndarray
 
 
 def fit_groups(
@@ -97,8 +120,8 @@ def fit_groups(
     targets: np.ndarray,
     n_classes: int,
     folds: np.ndarray,
-) -> tuple[np.ndarray, dict[str, float]]:
-    """(columns + 1, classes) weights and offsets, and the strength of each group.
+) -> GroupedFit:
+    """A regression with a strength for each group of columns.
 
     Weights are pulled towards those of :func:`fit_tied`. One strength for all would let a wide group of weak columns
     drown a narrow one of strong ones. Strengths are searched one group at a time, each as long as held-out rows become
@@ -117,7 +140,7 @@ def fit_groups(
                 pass
     solved = search.solve(np.arange(len(targets)), search.strengths, FINAL_STEPS)
     solved[:-1] /= search.spread[:, None]
-    return solved, search.strengths
+    return GroupedFit(solved, search.strengths, search.held_out_logits())
 
 
 def fit_tied(columns: np.ndarray, blocks: Sequence[slice], targets: np.ndarray, n_classes: int) -> np.ndarray:
@@ -131,7 +154,7 @@ def fit_tied(columns: np.ndarray, blocks: Sequence[slice], targets: np.ndarray, 
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         shared, offsets = flat[: len(blocks)], flat[len(blocks) :]
-        logs = _log_softmax(by_block @ shared + offsets)
+        logs = log_softmax(by_block @ shared + offsets)
         errors = (np.exp(logs) - wanted) / number
         pulled = shared / (TIED_STRENGTH * number)
         loss = -logs[np.arange(number), targets].mean() + (shared * pulled).sum() / 2
@@ -139,7 +162,7 @@ def fit_tied(columns: np.ndarray, blocks: Sequence[slice], targets: np.ndarray, 
 
     begin = np.concatenate([np.zeros(len(blocks)), log_priors])
     bounds = [(0, None)] * len(blocks) + [(None, None)] * n_classes
-    with _threads().limit(limits=1, user_api="blas"):
+    with single_thread("blas"):
         found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds).x
     solved = np.zeros((columns.shape[1] + 1, n_classes))
     for block, weight in zip(blocks, found, strict=False):
@@ -180,6 +203,13 @@ class _StrengthSearch:
             return False
         self.strengths, self.loss, self.solutions = tried, loss, solutions
         return True
+
+    def held_out_logits(self) -> np.ndarray:
+        """(rows, classes) of every row without its fold; zeros if all rows are of one fold."""
+        logits = np.zeros((len(self.targets), self.n_classes))
+        for (_, held_out), solved in zip(self.parts, self.solutions, strict=True):
+            logits[held_out] = self.columns[held_out] @ solved[:-1] + solved[-1]
+        return logits
 
     def solve(self, rows: np.ndarray, strengths: Mapping[str, float], steps: int) -> np.ndarray:
         """(columns + 1, classes) of the standardised columns, fitted to these rows."""

@@ -25,6 +25,7 @@ from saft.features.evidence import Evidence
 from saft.features.folds import NO_FOLD
 from saft.features.gathering import Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
+from saft.features.trees import TreeModel, side_features
 from saft.hashing import hash_seed
 from saft.learning.frozen_layers import FrozenStates
 from saft.learning.neighbour_cache import NeighbourCache
@@ -79,6 +80,7 @@ class BatchLoader:
         targets: what the loss compares with, if not the labels; e.g. (interactions, classes) for soft ones.
         frozen: output of the encoder's frozen layers; None if texts are read from their tokens.
         evidence: of every interaction, if it is not to be gathered from the features.
+        trees: whose log-odds are side features as well.
     """
 
     def __init__(
@@ -93,7 +95,9 @@ class BatchLoader:
         targets: np.ndarray | None = None,
         frozen: FrozenStates | None = None,
         evidence: Evidence | None = None,
+        trees: TreeModel | None = None,
     ) -> None:
+        self.trees = trees
         self.features, self.labels, self.n_classes = features, labels, n_classes
         self.targets = labels.astype(np.int64) if targets is None else targets
         self.settings, self.cache = settings, cache
@@ -145,12 +149,17 @@ class BatchLoader:
     @property
     def n_side_features(self) -> int:
         """Columns of the side features, without gathering anything."""
-        return self._gather(slice(0)).features().shape[1]
+        return self._gather(slice(0)).features().shape[1] + (0 if self.trees is None else self.n_classes)
+
+    @property
+    def learnt_columns(self) -> slice:
+        """Those of the side features that the trained part of a model sees: the known labels."""
+        return self._gather(slice(0)).groups().get("labels", slice(0, 0))
 
     @cached_property
     def side_features(self) -> np.ndarray:
-        """(interactions, ·) the evidence in numbers."""
-        return self.evidence.features()
+        """(interactions, ·) the evidence in numbers, then what trees say of it."""
+        return side_features(self.evidence, self.features.structure, self.trees)
 
     def uncached(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
         """Neighbours of these rows that belong into the cache and are not in it."""
@@ -219,7 +228,7 @@ class BatchLoader:
             features.log_odds[:, rows], features.parts[:, rows], features.vectors[rows], features.style[rows],
             self.n_classes, settings.seed,
         )  # fmt: skip
-        return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words))
+        return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words, settings.repeats))
 
     def _dealt(self, rows: np.ndarray) -> list[np.ndarray]:
         """Labelled rows by fold; those without a fold each have a pass of their own."""

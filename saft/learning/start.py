@@ -1,9 +1,10 @@
-"""Start: what a model predicts before its first step, and how much of that is kept after the last.
+"""Start: what can be predicted without training an encoder, and how much of it is kept after training.
 
-A head that also sees side features starts from the regression on them. What training adds is trusted as far as
-validation rows say so: the logits that are delivered are
+A regression on side features, and trees, are fitted before the first step. The encoder learns on its own, beside known
+labels only: shown what linear models read in the same words, it would lean on them and learn less from the words itself
+(docs/experiments.md). The logits that are delivered are
 
-    start + share · (trained − start),   share between 0 and 1
+    (1 − share) · start + share · trained,   share between 0 and 1
 
 with the share that scores best on the validation rows, in the mean of Macro-F1 and Micro-F1. Few rows say little: a
 share other than one half has to gain more, the fewer they are. (Likelihood would be less noisy, but chooses too small
@@ -33,14 +34,17 @@ class Start:
     Args:
         logits: (validation rows, classes) before training.
         weights: (side features + 1, classes) of the head, biases last.
+        is_head: whether the head starts from these very weights. Then there is nothing to mix in: training goes on from
+            them, and they compete with its epochs.
     """
 
     logits: np.ndarray
     weights: Tensor
+    is_head: bool = False
 
     def best_share(self, trained: np.ndarray, labels: np.ndarray) -> float:
-        """How much of what training adds to keep, by these rows."""
-        return max(SHARES, key=lambda share: self.goodness(trained, labels, share))
+        """How much of what was trained to keep, by these rows; without any, one half."""
+        return max(SHARES, key=lambda share: self.goodness(trained, labels, share)) if len(labels) else SHARES[0]
 
     def goodness(self, trained: np.ndarray, labels: np.ndarray, share: float) -> float:
         """The score of the mixture, less what chance may have added to it."""

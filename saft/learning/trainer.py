@@ -40,7 +40,7 @@ class Trainer:
         train: rows to learn from.
         valid: rows to score after every epoch, with their labels; without any, the last epoch is kept.
         loss: what is minimised, if not what the settings say.
-        start: what the model predicts before any step, if that is better than chance. It then competes with the
+        start: what can be predicted before any step, if that is better than chance. It then competes with the
             epochs and is mixed with the best of them, see :mod:`~saft.learning.start`.
         refresh_at_most: rows outside of training whose cached states are renewed after an epoch; None means as many
             as there are training rows.
@@ -174,11 +174,12 @@ class Trainer:
         The weights are kept if they are the best.
         """
         share, goodness = 1.0, None
-        if self.start is not None and len(self.valid):
+        if self.start is not None and not self.start.is_head:
             share = self.start.best_share(logits, self.valid_labels) if epoch else 0.0
-            # The start mixed with itself is the start: an epoch has to be better.
-            goodness = self.start.goodness(logits, self.valid_labels, share if epoch else 0.5)
-            logits = self.start.mixed(logits, share)
+            if len(self.valid):
+                # The start mixed with itself is the start: an epoch has to be better.
+                goodness = self.start.goodness(logits, self.valid_labels, share if epoch else 0.5)
+                logits = self.start.mixed(logits, share)
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
         goodness = macro if goodness is None else goodness

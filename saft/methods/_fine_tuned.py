@@ -132,7 +132,8 @@ SAMPLES_ONLY: dict[str, Any] = {
 } | WORDS_ALONE  # fmt: skip
 # Of the graph, the known labels of the user's and the item's other interactions, and nothing else.
 NO_GRAPH_BUT_LABELS: dict[str, Any] = {
-    "fusion": "none", "labels": True, "alike_texts": False, "neighbour_words": False,
+    "fusion": "none", "labels": True, "alike_texts": False, "neighbour_words": False, "repeats": False,
+    "distance": "none", "centrality": "none", "trees": False,
 }  # fmt: skip
 
 

@@ -140,4 +140,6 @@ def log_loss(probabilities: np.ndarray, classes: np.ndarray, targets: np.ndarray
     return float(-np.log(np.maximum(found, 1e-12)).mean()) if known.any() else 0.0
 
 
-METHOD = Method(title="Boosted trees", paper="ours", build=Boosted, settings={"fusion": "none", "trained_layers": 0})
+METHOD = Method(
+    title="Boosted trees", paper="ours", build=Boosted, settings={"fusion": "none", "trained_layers": 0, "trees": False}
+)

@@ -168,6 +168,6 @@ METHOD = Method(
     build=CorrectAndSmooth,
     settings={
         "fusion": "none", "trained_layers": 0, "ngrams": True, "sentences": True, "style": True, "labels": False,
-        "alike_texts": False, "neighbour_words": False,
+        "alike_texts": False, "neighbour_words": False, "repeats": False, "trees": False,
     },
 )  # fmt: skip

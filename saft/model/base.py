@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ class Sizes:
     user_vectors: int  # columns of Nodes.vectors
     item_vectors: int
     side_features: int = 0  # columns of Batch.side_features
+    learnt: slice = field(default_factory=lambda: slice(0, 0))  # those of them that the trained part sees
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,10 @@ class InteractionModel(nn.Module):
 
 
 class SideFeatureModel(InteractionModel):
-    """A model whose head also sees the side features, and starts from the best that can be done with these alone.
+    """A model whose head also sees the side features.
+
+    Some of them, the learnt ones, are trained with; the head starts from the best that can be done with these alone.
+    Weights of the others stay zero until the start is mixed in, see :mod:`saft.learning.start`.
 
     Attributes:
         head: linear; its last columns belong to the side features.
@@ -67,17 +71,25 @@ class SideFeatureModel(InteractionModel):
     def n_side_features(self) -> int:
         return self.sizes.side_features
 
+    @property
+    def n_learnt(self) -> int:
+        return self.sizes.learnt.stop - (self.sizes.learnt.start or 0)
+
     def start_from_side_features(self, solved: Tensor) -> None:
-        """Start the head from this solution: (side features + 1, classes) weights and, last, biases."""
+        """Start the head from this solution: (side features + 1, classes) weights and, last, biases.
+
+        It gives the logits alone, until training adds the rest.
+        """
         with torch.no_grad():
             self.head.weight.zero_()
             self.head.weight[:, -self.n_side_features :] = solved[:-1].T
             self.head.bias.copy_(solved[-1])
 
-    @torch.no_grad()
-    def side_weights(self) -> Tensor:
-        """(side features + 1, classes) a copy of the head's weights for them and, last, its biases."""
-        return torch.cat([self.head.weight[:, -self.n_side_features :].T, self.head.bias[None]])
+    def as_learnt(self, side_features: Tensor) -> Tensor:
+        """The same with zeros where training does not look."""
+        seen = torch.zeros_like(side_features)
+        seen[:, self.sizes.learnt] = side_features[:, self.sizes.learnt]
+        return seen
 
     @torch.no_grad()
     def side_logits(self, side_features: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ The message state is ũ (and ĩ) plus the mean of the text states (``text_messag
 the first step on; the user token alone contains little of it before training.
 
 Label-aware messages: u⁰ of an interaction is its message state plus the state of its visible label, if it has one. The
-known labels around an interaction and its n-gram log-odds, together the side features, are one more token that only the
-proxy attends to, and one more input of the head. The head starts from the best prediction that side features give
-alone.
+known labels around an interaction are one more token that only the proxy attends to, and one more input of the head,
+which starts from the best prediction that they give alone. What linear models and trees read in the words is not shown
+to the trained part: it would learn less from the words itself. It is mixed in after training (saft/learning/start.py).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class SaftModel(SideFeatureModel):
                 )
             n_fused = encoder.n_layers - self.first
             self._make_tokens(width, sizes)
-            added = 2 + len(self.structure_tokens) + bool(self.n_side_features)
+            added = 2 + len(self.structure_tokens) + bool(self.n_learnt)
             self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(n_fused))
             self.readout = READOUTS[settings.readout](width)
         if settings.passes_messages:
@@ -145,8 +145,8 @@ class SaftModel(SideFeatureModel):
         self.structure_tokens = nn.ModuleDict(
             {role: tokens(settings.structure_dim) for role, name in roles.items() if name != "none"}
         )
-        if self.n_side_features:
-            self.side_token = tokens(self.n_side_features)
+        if self.n_learnt:
+            self.side_token = tokens(self.n_learnt)
         if settings.labels:
             self.label_states = nn.Embedding(sizes.n_classes + 1, width, padding_idx=sizes.n_classes)
             nn.init.zeros_(self.label_states.weight)
@@ -186,8 +186,8 @@ class SaftModel(SideFeatureModel):
         tokens = [node_states[side][: batch.n_encoded] for side in ("user", "item")]
         tokens += [tokenise(batch.structure[role]) for role, tokenise in self.structure_tokens.items()]
         attention_levels = [ADDED] * len(tokens)
-        if batch.side_features is not None:
-            tokens.append(self.side_token(batch.side_features))
+        if batch.side_features is not None and self.n_learnt:
+            tokens.append(self.side_token(batch.side_features[:, self.sizes.learnt]))
             attention_levels.append(PROXY)  # a message state must not depend on labels
         return torch.stack(tokens, dim=1), attention_levels
 
@@ -251,5 +251,6 @@ class SaftModel(SideFeatureModel):
     def _output(self, batch: Batch, representation: Tensor, message_state: Tensor | None = None) -> Output:
         head_input = self.dropout(representation)
         if batch.side_features is not None:
-            head_input = torch.cat([head_input, batch.side_features[batch.seed_rows]], dim=1)
+            beside = batch.side_features[batch.seed_rows]
+            head_input = torch.cat([head_input, self.as_learnt(beside) if self.training else beside], dim=1)
         return Output(self.head(head_input), representation, message_state)

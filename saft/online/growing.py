@@ -64,6 +64,11 @@ class GrowingSide:
         known = self._known_members.of(np.array([code])) if code < self._n_known else np.empty(0, np.int64)
         return np.concatenate([known, np.array(self._added_members.get(code, []), np.int64)])
 
+    def degree(self, code: int) -> int:
+        """Number of its interactions."""
+        known = self._known_members.starts[code + 1] - self._known_members.starts[code] if code < self._n_known else 0
+        return int(known) + len(self._added_members.get(code, []))
+
     def code_of(self, text: str, vector: np.ndarray) -> int:
         """The code of this id; an unknown id is added with this vector."""
         if text not in self.codes:

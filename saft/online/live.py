@@ -26,6 +26,7 @@ from saft.features.evidence import Evidence
 from saft.features.featurizer import Featurizer
 from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens
+from saft.features.trees import side_features
 from saft.hashing import fixed_keys
 from saft.learning.frozen_layers import Read
 from saft.learning.loader import BatchLoader
@@ -36,7 +37,7 @@ from saft.metrics import softmax
 from saft.model.regression import RegressionModel
 from saft.online.growing import GrowingArray
 from saft.online.live_evidence import LiveEvidence
-from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, Neighbourhood
+from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, Neighbourhood, stacked_structure
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ class LiveNetwork:
         self.times: list[str | None] = _times(network.times, len(network))
         self._known_texts, self._added_texts = network.texts, list[str]()
         self.model, self._padding = assembly.model, assembly.features.tokens.padding
-        self.predictor = EgoPredictor(self.model, self.settings, self.n_classes, self._padding)
+        self.trees = assembly.trees
+        self.predictor = self._predictor()
         self._states = GrowingArray(self._known_states())
 
     def __len__(self) -> int:
@@ -92,9 +94,12 @@ class LiveNetwork:
 
     def use_session(self, session: Forward | None, read: Read | None = None) -> None:
         """Compute logits, and the output of the frozen layers, with these instead of torch."""
-        self.predictor = EgoPredictor(self.model, self.settings, self.n_classes, self._padding, session)
+        self.predictor = self._predictor(session)
         if self.layers is not None and read is not None:
             self.layers.read = read
+
+    def _predictor(self, session: Forward | None = None) -> EgoPredictor:
+        return EgoPredictor(self.model, self.settings, self.n_classes, self._padding, self.trees, session)
 
     def interaction(self, number: int) -> Interaction:
         """The one with this number; those of training come first, in the order of their table."""
@@ -157,7 +162,8 @@ class LiveNetwork:
     def _logits(self, egos: Sequence[EgoGraph]) -> np.ndarray:
         if isinstance(self.model, RegressionModel):  # no batch is needed where nothing but the evidence counts
             evidence = Evidence.stacked([ego.evidence for ego in egos])
-            return self.model.side_logits(torch.from_numpy(evidence.features())).numpy()
+            columns = side_features(evidence, stacked_structure(egos), self.trees)
+            return self.model.side_logits(torch.from_numpy(columns)).numpy()
         return self.predictor.logits(egos)
 
     def ego_graphs(self, interactions: Sequence[Interaction]) -> list[EgoGraph]:
@@ -287,8 +293,9 @@ class LiveNetwork:
             cache = NeighbourCache.empty(self.n_known, *assembly.model.message_shape)
             frozen = None if self.layers is None else self.layers.states(assembly.features.tokens)
             loader = BatchLoader(
-                assembly.features, assembly.network.labels, self.n_classes, self.settings, cache, frozen=frozen
-            )
+                assembly.features, assembly.network.labels, self.n_classes, self.settings, cache, frozen=frozen,
+                trees=self.trees,
+            )  # fmt: skip
             fill_cache(assembly.model, loader, np.arange(self.n_known))
         return cache.states.numpy()
 

@@ -130,9 +130,38 @@ class LiveEvidence:
                 weighted, likeness[name] = self._likeness(number, members[members != without], own.vector, view)
                 if self.settings.labels:
                     alike[name] = weighted
-        totals = self._totals(number, without, view)[None]
-        read = own_context[None], own.style[None]
-        return Evidence(own.log_odds[None], totals, labels, alike, likeness, words, *read, around)
+        degrees = [self._number_of_others(name, codes[name], number, without) for name in self.sides]
+        repeats = [self._repeats(codes, number, without)] if self.settings.repeats else []
+        return Evidence(
+            log_odds=own.log_odds[None],
+            totals=self._totals(number, without, view)[None],
+            labels=labels,
+            alike=alike,
+            likeness=likeness,
+            words=words,
+            own_context=own_context[None],
+            style=own.style[None],
+            around=around,
+            repeats=np.array([repeats], np.float64),
+            degrees=np.array([degrees]),
+            views=np.array([view]),
+        )
+
+    def _number_of_others(self, name: str, code: int, number: int, without: int | None) -> float:
+        side = self.sides[name]
+        if code >= len(side.ids):
+            return 0.0
+        absent = {one for one in (number, without) if one is not None and one < len(self)}
+        return side.degree(code) - float(sum(side.nodes.values[one] == code for one in absent))
+
+    def _repeats(self, codes: dict[str, int], number: int, without: int | None) -> float:
+        """Number of other interactions between these nodes; looked for among those of the one that has fewer."""
+        if any(code >= len(self.sides[name].ids) for name, code in codes.items()):
+            return 0.0
+        fewer, more = sorted(codes, key=lambda name: self.sides[name].degree(codes[name]))
+        members = self.sides[fewer].members(codes[fewer])
+        both = members[self.sides[more].nodes.values[members] == codes[more]]
+        return float(np.sum((both != number) & (both != without)))
 
     def _around(
         self, side: GrowingSide, code: int, number: int, without: int | None, view: int

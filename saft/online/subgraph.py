@@ -23,6 +23,7 @@ from saft.features.evidence import Evidence
 from saft.features.folds import NO_FOLD, VIEWS
 from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens, cut_by_length
+from saft.features.trees import TreeModel
 from saft.learning.loader import PREDICTED_AT_ONCE, BatchLoader, LabelMaskedPass
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.prediction import Forward, collect
@@ -74,11 +75,17 @@ class EgoGraph:
         return replace(self, nodes=self.nodes | {side: replace(self.nodes[side], **changes)})
 
 
+def stacked_structure(egos: Sequence[EgoGraph]) -> dict[str, np.ndarray]:
+    """Role → (egos, dim)."""
+    return {role: np.stack([ego.structure[role] for ego in egos]) for role in egos[0].structure}
+
+
 class EgoPredictor:
     """Outputs of a model for ego graphs.
 
     Args:
         padding: the token id that stands where a text has no token.
+        trees: see :class:`~saft.learning.loader.BatchLoader`.
         session: computes logits instead of the model, if given; takes the same batches.
     """
 
@@ -88,8 +95,10 @@ class EgoPredictor:
         settings: Settings,
         n_classes: int,
         padding: int,
+        trees: TreeModel | None = None,
         session: Forward | None = None,
     ) -> None:
+        self.trees = trees
         self.model, self.settings, self.n_classes, self.padding = model, settings, n_classes, padding
         self.session = session
 
@@ -133,7 +142,7 @@ class EgoPredictor:
             users=sides["user"].nodes,
             items=sides["item"].nodes,
             tokens=self._tokens(egos, len(owner)),
-            structure={role: np.stack([ego.structure[role] for ego in egos]) for role in egos[0].structure},
+            structure=stacked_structure(egos),
             log_odds=np.empty((VIEWS, len(labels), 0), np.float32),
             parts=np.empty((VIEWS, len(labels), 0), np.float32),
             vectors=np.empty((len(labels), 0), np.float32),
@@ -146,7 +155,9 @@ class EgoPredictor:
         )
         view = LabelMaskedPass([], labels, sides["user"].sources, sides["item"].sources)
         evidence = Evidence.stacked([ego.evidence for ego in egos])
-        loader = BatchLoader(features, labels, self.n_classes, self.settings, self._cache(egos), evidence=evidence)
+        loader = BatchLoader(
+            features, labels, self.n_classes, self.settings, self._cache(egos), evidence=evidence, trees=self.trees
+        )
         return loader, view
 
     def _tokens(self, egos: Sequence[EgoGraph], n_neighbours: int) -> Tokens:
