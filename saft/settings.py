@@ -10,7 +10,7 @@ import math
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 from saft.errors import InputError, did_you_mean
 
@@ -82,6 +82,7 @@ class ModelSettings(_Group):
     user_messages: bool = _setting(True, "Interactions of the same user exchange messages.")
     item_messages: bool = _setting(True, "Interactions of the same item exchange messages.")
     text_messages: bool = _setting(True, "A message carries the text of its interaction, not only its user and item.")
+    structure_tokens: bool = _setting(False, "Distance and centrality stand beside the text as tokens, for the proxy.")
     rounds: int = _setting(2, "R: each layer passes messages in this many rounds.")
     delta: float = _setting(1.0, "δ: this much of its own state is added to an interaction in every round.")
     lam: float = _setting(1.0, "λ: this much of the user's or item's vector is added to its state.")
@@ -111,6 +112,9 @@ class TrainingSettings(_Group):
     """How weights are learnt."""
 
     epochs: int = _setting(5, "Training passes over its rows this many times at most.")
+    least_steps: int = _setting(
+        40, "An epoch has about this many steps at least: it passes several times over rows that are few."
+    )
     patience: int = _setting(3, "Training stops after this many epochs without a better validation Macro-F1.", least=1)
     learning_rate: float = _setting(1e-4, "The pretrained encoder learns at this rate.")
     head_learning_rate: float = _setting(1e-3, "Everything that was not pretrained learns at this rate.")
@@ -179,8 +183,11 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
 
     @property
     def reads_structure(self) -> bool:
-        """Whether anything looks at the distance and centrality embeddings."""
-        return self.fuses or (self.trees and (self.ngrams or self.style or self.labels or self.repeats))
+        """Whether anything looks at the distance and centrality embeddings: tokens, the sampling, or trees."""
+        in_layers = self.fuses and (self.structure_tokens or self.sampling != "random")
+        return in_layers or (
+            self.trees and (self.ngrams or self.sentences or self.style or self.labels or self.repeats)
+        )
 
     @property
     def passes_messages(self) -> bool:
@@ -189,60 +196,6 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-class SettingsKeywords(TypedDict, total=False):
-    """The settings as keywords, so that an editor completes ``SaftClassifier(``. A test compares both lists."""
-
-    encoder: str
-    layers: int
-    trained_layers: int
-    max_length: int
-    precision: str
-    words: bool
-    ngrams: bool
-    sentences: bool
-    style: bool
-    trees: bool
-    distance: str
-    centrality: str
-    structure_dim: int
-    nodes: str
-    node_dim: int
-    labels: bool
-    alike_texts: bool
-    neighbour_words: bool
-    repeats: bool
-    fusion: str
-    messages: str
-    user_messages: bool
-    item_messages: bool
-    text_messages: bool
-    rounds: int
-    delta: float
-    lam: float
-    readout: str
-    dropout: float
-    sampling: str
-    neighbours: int
-    cache_neighbours: bool
-    full_batch: bool
-    batch_size: int
-    group_size: int
-    seed: int
-    epochs: int
-    patience: int
-    learning_rate: float
-    head_learning_rate: float
-    train_words: bool
-    weight_decay: float
-    epsilon: float
-    warmup: float
-    clip: float
-    loss: str
-    class_weights: bool
-    node_dropout: float
-    valid_share: float
 
 
 HELP: dict[str, str] = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
@@ -266,7 +219,7 @@ WORDS_ALONE = {
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {
     "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "cache_neighbours": False,
-    "sampling": "distance", "loss": "paper", "text_messages": False,
+    "sampling": "distance", "loss": "paper", "text_messages": False, "structure_tokens": True,
 } | WORDS_ALONE  # fmt: skip
 TEXT_ONLY = {"fusion": "none", "labels": False} | WORDS_ALONE
 STRUCTURE_ONLY = {"words": False}

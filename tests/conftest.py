@@ -84,6 +84,7 @@ def tiny_settings(tiny_encoder) -> dict:
         "encoder": tiny_encoder,
         "max_length": 24,
         "epochs": 2,
+        "least_steps": 0,
         "structure_dim": 8,
         "node_dim": 8,
         "neighbours": 3,

@@ -7,6 +7,7 @@ import pytest
 
 import saft
 from saft import structure
+from saft.keywords import SettingsKeywords
 from saft.learning.sampling import WEIGHTS
 from saft.model.readout import READOUTS
 from saft.settings import (
@@ -23,7 +24,6 @@ from saft.settings import (
     ModelSettings,
     SamplingSettings,
     Settings,
-    SettingsKeywords,
     TrainingSettings,
     preset_of,
     preset_settings,

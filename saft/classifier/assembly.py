@@ -178,7 +178,8 @@ def _built(encoder: TextEncoder | None, settings: Settings, sizes: Sizes, build:
         raise InputError("This method trains an encoder; it needs one (encoder) and layers to train (trained_layers).")
     if not sizes.side_features:
         raise InputError(
-            "There is nothing to learn from: no layer is trained, and ngrams, style and labels are switched off."
+            "There is nothing to learn from: no layer is trained, "
+            "and ngrams, sentences, style, labels and repeats are switched off."
         )
     return RegressionModel(encoder, settings, sizes)
 

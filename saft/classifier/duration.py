@@ -119,7 +119,8 @@ class Estimate:
         texts_per_row = 1
         if settings.passes_messages and not settings.cache_neighbours:
             texts_per_row += 2 * settings.neighbours
-        epoch = task.train * texts_per_row * self.there_and_back + (task.valid + min(others, task.train)) * self.there
+        trained = task.train * max(settings.least_steps * settings.batch_size // max(task.train, 1), 1)
+        epoch = trained * texts_per_row * self.there_and_back + (task.valid + min(others, task.train)) * self.there
         after = task.valid + (task.rows if settings.passes_messages else 0)  # calibration, states of the best weights
         return settings.epochs * epoch + after * self.there
 

@@ -16,8 +16,9 @@ from saft.data.network import TextualInteractionNetwork
 from saft.data.reading import read
 from saft.data.splits import split
 from saft.errors import InputError, InputWarning
+from saft.keywords import SettingsKeywords
 from saft.metrics import Scores, fit_temperature, score, softmax
-from saft.settings import DEFAULT_PRESET, Settings, SettingsKeywords, preset_settings
+from saft.settings import DEFAULT_PRESET, Settings, preset_settings
 
 if TYPE_CHECKING:
     from saft.classifier.assembly import Assembly

@@ -73,3 +73,10 @@ def _to_milliseconds(values: pl.Series) -> pl.Series:
     if isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None:
         values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return values.cast(pl.Datetime("ms"))
+
+
+def times_as_text(times: np.ndarray | None, count: int) -> list[str | None]:
+    """Each to the second; None where it is not known."""
+    if times is None:
+        return [None] * count
+    return [None if text == "NaT" else text for text in np.datetime_as_string(times, unit="s").tolist()]

@@ -216,7 +216,8 @@ def _followed(fitted: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def new_structure(settings: Settings) -> Structure:
     """The unfitted embeddings that these settings name; trees alone look at few of their dimensions."""
-    dim = settings.structure_dim if settings.fuses else min(settings.structure_dim, SEEN_DIMENSIONS)
+    whole = settings.fuses and (settings.structure_tokens or settings.sampling != "random")
+    dim = settings.structure_dim if whole else min(settings.structure_dim, SEEN_DIMENSIONS)
     if not settings.reads_structure:
         return Structure("none", "none", dim, settings.seed)
     return Structure(settings.distance, settings.centrality, dim, settings.seed)

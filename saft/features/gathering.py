@@ -114,11 +114,6 @@ def _number_of_others(nodes: np.ndarray) -> np.ndarray:
     return np.bincount(nodes)[nodes] - 1.0 if len(nodes) else np.empty(0)
 
 
-def heard(carried: np.ndarray, style: np.ndarray) -> np.ndarray:
-    """(rows, classes + ·) what others of a node hear of each: what it carries to them, and how it is written."""
-    return np.hstack([carried, style])
-
-
 def part_of_side(side: str, n_classes: int) -> slice:
     """Columns of what a text carries to others of its user, or of its item, see ContextModel.parts."""
     first = n_classes * (1 + SIDES.index(side))

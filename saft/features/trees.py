@@ -29,6 +29,7 @@ LEAST_ROWS = 100  # fewer say nothing about conditions
 RATE, LEAVES, LEAST_IN_LEAF, PULL, COLUMNS_PER_SPLIT, MOST_ROUNDS = 0.1, 7, 20, 1.0, 0.5, 120
 BAG = 3  # models whose mean is taken
 ROWS_AT_ONCE = 8_192
+DIGITS = 4  # of what trees see: a threshold in the noise of rounding would tell sums by the order of their terms
 IMPOSSIBLE = -20.0  # log-odds of a class without a row; nothing is that sure
 
 
@@ -145,7 +146,8 @@ def tree_columns(evidence: Evidence, structure: Mapping[str, np.ndarray]) -> np.
         structure: role → (rows, dim).
     """
     seen = [vectors[:, :SEEN_DIMENSIONS] for vectors in structure.values()]
-    return np.hstack([evidence.features(), *seen, *([np.log1p(evidence.degrees)] if seen else [])]).astype(np.float32)
+    columns = np.hstack([evidence.features(), *seen, *([np.log1p(evidence.degrees)] if seen else [])])
+    return np.round(columns, DIGITS).astype(np.float32)
 
 
 def side_features(evidence: Evidence, structure: Mapping[str, np.ndarray], trees: TreeModel | None) -> np.ndarray:
@@ -159,7 +161,7 @@ def side_features(evidence: Evidence, structure: Mapping[str, np.ndarray], trees
 def mixing_weight(regression: np.ndarray, trees: np.ndarray, targets: np.ndarray, least_gain: float) -> float:
     """How much the trees count, between 0 and 1, by the likelihood of rows that neither was fitted to.
 
-    0 unless the rows become likelier by more than ``least_gain`` nats, summed over all of them.
+    0 unless the rows become likelier by at least ``least_gain`` nats, summed over all of them.
     """
     weights = np.linspace(0, 1, 21)
     losses = [log_loss((1 - weight) * regression + weight * trees, targets) * len(targets) for weight in weights]

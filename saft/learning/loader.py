@@ -42,6 +42,7 @@ from saft.model.batch import Batch, Nodes
 from saft.settings import Settings
 
 PREDICTED_AT_ONCE = 128
+Chunks = list[tuple[Tensor, Tensor]]  # (tokens or their states, mask) of each
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,9 @@ class BatchLoader:
         evidence: Evidence | None = None,
         trees: TreeModel | None = None,
     ) -> None:
-        self.trees = trees
         self.features, self.labels, self.n_classes = features, labels, n_classes
         self.targets = labels.astype(np.int64) if targets is None else targets
-        self.settings, self.cache = settings, cache
+        self.settings, self.cache, self.trees = settings, cache, trees
         self.texts: Tokens | FrozenStates = frozen or features.tokens
         self._given_evidence = evidence
         self.isolated = isolated or not settings.passes_messages
@@ -180,12 +180,7 @@ class BatchLoader:
         return self.collate(encoded, cached, np.argsort(order)[: len(seed_rows)], view, self.padded_chunks(encoded))
 
     def collate(
-        self,
-        encoded: np.ndarray,
-        cached: np.ndarray,
-        positions: np.ndarray,
-        view: LabelMaskedPass,
-        texts: list[tuple[Tensor, Tensor]],
+        self, encoded: np.ndarray, cached: np.ndarray, positions: np.ndarray, view: LabelMaskedPass, texts: Chunks
     ) -> Batch:
         """Put a batch together. No other code makes one.
 
@@ -195,8 +190,8 @@ class BatchLoader:
             positions: of the seed rows among the encoded ones.
         """
         features, rows, seed_rows = self.features, np.concatenate([encoded, cached]), encoded[positions]
-        users, user_nodes = _batch_nodes(features.users[rows], features.user_vectors, features.user_slots)
-        items, item_nodes = _batch_nodes(features.items[rows], features.item_vectors, features.item_slots)
+        users, user_nodes = Nodes.of(features.users[rows], features.user_vectors, features.user_slots)
+        items, item_nodes = Nodes.of(features.items[rows], features.item_vectors, features.item_slots)
         visible = np.where(view.labels[rows] == HIDDEN, self.n_classes, view.labels[rows])
         side_features = np.zeros((len(encoded), self.side_features.shape[1]), np.float32)
         side_features[positions] = self.side_features[seed_rows]  # those of a neighbour may rest on a seed row's label
@@ -216,7 +211,7 @@ class BatchLoader:
             rows=encoded,
         )
 
-    def padded_chunks(self, rows: np.ndarray) -> list[tuple[Tensor, Tensor]]:
+    def padded_chunks(self, rows: np.ndarray) -> Chunks:
         """(tokens or their states, mask) of these rows, longest text first, chunk by chunk."""
         chunks = cut_by_length(rows, self.texts.lengths[rows])
         return [(torch.from_numpy(read), torch.from_numpy(mask)) for read, mask in map(self.texts.padded, chunks)]
@@ -301,9 +296,3 @@ class BatchLoader:
             "item": view.of_items.of(np.unique(self.features.items[seed_rows])),
         }
         return {side: torch.from_numpy(np.isin(rows, sources)) for side, sources in sampled.items()}
-
-
-def _batch_nodes(codes: np.ndarray, vectors: np.ndarray, slots: np.ndarray) -> tuple[Tensor, Nodes]:
-    """The node of each interaction as an index into the distinct nodes, and these."""
-    distinct, inside = np.unique(codes, return_inverse=True)
-    return torch.from_numpy(inside), Nodes(torch.from_numpy(slots[distinct]), torch.from_numpy(vectors[distinct]))

@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ class Trainer:
         self.callbacks = CallbackList(callbacks)
         optimiser = torch.optim.AdamW(parameter_groups(model, settings), eps=settings.epsilon, fused=True)
         self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
-        self.steps_per_epoch = sum(len(view.batches) for view in loader.training_passes(train, 0))
+        steps = sum(len(view.batches) for view in loader.training_passes(train, 0))
+        self.repeats = max(settings.least_steps // max(steps, 1), 1)  # passes over the rows in an epoch
+        self.steps_per_epoch = self.repeats * steps
         self.schedule = WarmupSchedule(self.optimiser, settings.epochs * self.steps_per_epoch, settings.warmup)
         self.class_weights = class_weights(loader.labels[train], loader.n_classes) if settings.class_weights else None
         self.loss, self.start = loss or self._loss, start
@@ -83,15 +86,17 @@ class Trainer:
         self.checkpoint = (
             None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds, self._fingerprint())
         )
-        self.state = TrainerState(epochs=settings.epochs, rows_per_epoch=len(train))
+        self.state = TrainerState(epochs=settings.epochs, rows_per_epoch=self.repeats * len(train))
 
     def run(self) -> TrainerState:
         """Train to the end, or until Ctrl-C; the model then has the best weights."""
         torch.manual_seed(self.settings.seed)
         if self.checkpoint is not None and self.checkpoint.exists:
             self._restore(*self.checkpoint.load())
-        elif self.start is not None and len(self.valid):
-            self.state.start_macro_f1, self.state.start_micro_f1 = self._consider(0, self.start.logits)
+        elif self.start is not None:
+            self.state.best_share = 1.0 if self.start.is_head else 0.0
+            if len(self.valid):
+                self.state.start_macro_f1, self.state.start_micro_f1 = self._consider(0, self.start.logits)
         self.callbacks.on_train_begin(self.state)
         try:
             while self.state.epoch < self.settings.epochs and not self._is_stuck():
@@ -126,7 +131,7 @@ class Trainer:
         """The batches of this epoch that come after its finished steps; marks all rows of the epoch in ``trained``."""
         number, finished = 0, self.state.epoch * self.steps_per_epoch
         process, processes = self.accelerator.process_index, self.accelerator.num_processes
-        for view in self.loader.training_passes(self.train, self.state.epoch):
+        for view in self._passes():
             whole = len(view.batches) // processes * processes if processes > 1 else len(view.batches)
             for seed_rows in view.batches[process:whole:processes]:
                 if trained is not None:
@@ -135,6 +140,13 @@ class Trainer:
                 if number > self.state.step:
                     self.refresher.before_step(seed_rows, view, finished + number - 1)
                     yield self.loader.batch(seed_rows, view).to(self.accelerator.device)
+
+    def _passes(self) -> Iterator[Any]:
+        """The passes of this epoch: all rows, several times if they are few."""
+        first = self.state.epoch * self.repeats
+        return chain.from_iterable(
+            self.loader.training_passes(self.train, number) for number in range(first, first + self.repeats)
+        )
 
     def train_step(self, batch: Any) -> float:
         """One step of the optimiser; the loss before it."""

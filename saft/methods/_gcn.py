@@ -33,8 +33,8 @@ from saft.settings import Settings
 HIDDEN_UNITS, DROPOUT = 256, 0.5
 # Full batch, hundreds of steps.
 GRAPH_TRAINING: dict[str, Any] = {
-    "epochs": 300, "patience": 30, "head_learning_rate": 0.01, "weight_decay": 5e-4, "warmup": 0.0, "clip": 0.0,
-    "loss": "cross_entropy",
+    "epochs": 300, "least_steps": 0, "patience": 30, "head_learning_rate": 0.01, "weight_decay": 5e-4, "warmup": 0.0,
+    "clip": 0.0, "loss": "cross_entropy",
 }  # fmt: skip
 
 

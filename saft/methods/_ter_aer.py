@@ -68,8 +68,8 @@ def spread_by_heat(x: Tensor, graph: LineGraph) -> Tensor:
 
 class TerAer(FeatureMethod):
     training: ClassVar[dict[str, Any]] = {
-        "epochs": 200, "patience": 30, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
-        "loss": "cross_entropy",
+        "epochs": 200, "least_steps": 0, "patience": 30, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0,
+        "clip": 0.0, "loss": "cross_entropy",
     }  # fmt: skip
     batch_size = 10_000
 

@@ -39,7 +39,8 @@ from saft.settings import Settings
 WALKS, LENGTH, WIDTH = 16, 8, 64
 POSITIVES, NEGATIVES = 5, 10
 TRAINING = {
-    "epochs": 20, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0, "batch_size": 256,
+    "epochs": 20, "least_steps": 0, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
+    "batch_size": 256,
 }  # fmt: skip
 ROWS_AT_ONCE = 4096
 

@@ -54,8 +54,8 @@ class EagleNet(nn.Module):
 
 class Eagle(FeatureMethod):
     training: ClassVar[dict[str, Any]] = {
-        "epochs": 300, "patience": 30, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 0.0,
-        "loss": "cross_entropy",
+        "epochs": 300, "least_steps": 0, "patience": 30, "head_learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0.0,
+        "clip": 0.0, "loss": "cross_entropy",
     }  # fmt: skip
 
     def features(self, network: TextualInteractionNetwork) -> np.ndarray:

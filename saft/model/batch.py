@@ -17,6 +17,12 @@ class Nodes:
     slots: Tensor  # (nodes,) row in the table of trained vectors; 0 for nodes that training did not see
     vectors: Tensor  # (nodes, ·) attributes and fixed numbers
 
+    @classmethod
+    def of(cls, codes: np.ndarray, vectors: np.ndarray, slots: np.ndarray) -> tuple[Tensor, Nodes]:
+        """The node of each interaction as an index into the distinct nodes, and these."""
+        distinct, inside = np.unique(codes, return_inverse=True)
+        return torch.from_numpy(inside), cls(torch.from_numpy(slots[distinct]), torch.from_numpy(vectors[distinct]))
+
     def __len__(self) -> int:
         return len(self.slots)
 

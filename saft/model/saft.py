@@ -143,7 +143,11 @@ class SaftModel(SideFeatureModel):
         )
         roles = {"distance": settings.distance, "centrality": settings.centrality}
         self.structure_tokens = nn.ModuleDict(
-            {role: tokens(settings.structure_dim) for role, name in roles.items() if name != "none"}
+            {
+                role: tokens(settings.structure_dim)
+                for role, name in roles.items()
+                if settings.structure_tokens and name != "none"
+            }
         )
         if self.n_learnt:
             self.side_token = tokens(self.n_learnt)

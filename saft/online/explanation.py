@@ -173,7 +173,7 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
     """(name, meaning, the ego graph without it) of every input besides words and single neighbours."""
     found: list[tuple[str, str, EgoGraph]] = []
     for role, meaning in (("distance", "how near other interactions are"), ("centrality", "how central it is")):
-        if role in ego.structure:
+        if role in ego.structure and (live.trees is not None or live.settings.structure_tokens):
             blank = ego.structure | {role: np.zeros_like(ego.structure[role])}
             found.append((role, meaning, replace(ego, structure=blank)))
     for side in SIDES:
@@ -184,6 +184,9 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
         if side in ego.evidence.labels and ego.evidence.labels[side].any():
             unlabelled = replace(ego, evidence=ego.evidence.without_labels([side]))
             found.append((f"{side} labels", f"how the {side}'s other interactions are labelled", unlabelled))
+    if ego.evidence.repeats.size or live.trees is not None:
+        meaning = "how many interactions the user and the item have, each and with each other"
+        found.append(("activity", meaning, replace(ego, evidence=ego.evidence.without_degrees())))
     if ego.evidence.log_odds.size or ego.evidence.style.size:
         silent = replace(ego, evidence=ego.evidence.without_words())
         found.append(("linear models", "words and parts of words, by the linear models", silent))

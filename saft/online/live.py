@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import torch
 from saft.classifier.estimator import SaftClassifier
 from saft.data.joining import class_codes
 from saft.data.network import HIDDEN
+from saft.data.times import times_as_text
 from saft.errors import InputError
 from saft.features.evidence import Evidence
 from saft.features.featurizer import Featurizer
@@ -29,7 +30,6 @@ from saft.features.tokens import Tokens
 from saft.features.trees import side_features
 from saft.hashing import fixed_keys
 from saft.learning.frozen_layers import Read
-from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
 from saft.learning.prediction import Forward
 from saft.learning.sampling import Neighbours, neighbour_weights, race
@@ -82,7 +82,7 @@ class LiveNetwork:
         self.evidence = LiveEvidence(self.settings, network, assembly.features)
         self.labels, self.sides = self.evidence.labels, self.evidence.sides
         self.label_totals = self.evidence.label_totals
-        self.times: list[str | None] = _times(network.times, len(network))
+        self.times: list[str | None] = times_as_text(network.times, len(network))
         self._known_texts, self._added_texts = network.texts, list[str]()
         self.model, self._padding = assembly.model, assembly.features.tokens.padding
         self.trees = assembly.trees
@@ -291,16 +291,5 @@ class LiveNetwork:
         cache = assembly.cache
         if cache is None:
             cache = NeighbourCache.empty(self.n_known, *assembly.model.message_shape)
-            frozen = None if self.layers is None else self.layers.states(assembly.features.tokens)
-            loader = BatchLoader(
-                assembly.features, assembly.network.labels, self.n_classes, self.settings, cache, frozen=frozen,
-                trees=self.trees,
-            )  # fmt: skip
-            fill_cache(assembly.model, loader, np.arange(self.n_known))
+            fill_cache(assembly.model, replace(assembly, cache=cache).loader(), np.arange(self.n_known))
         return cache.states.numpy()
-
-
-def _times(times: np.ndarray | None, count: int) -> list[str | None]:
-    if times is None:
-        return [None] * count
-    return [None if text == "NaT" else text for text in np.datetime_as_string(times, unit="s").tolist()]

@@ -129,7 +129,7 @@ class LiveEvidence:
                 members = side.members(codes[name])
                 weighted, likeness[name] = self._likeness(number, members[members != without], own.vector, view)
                 if self.settings.labels:
-                    alike[name] = weighted
+                    alike[name] = weighted.astype(np.float64)
         degrees = [self._number_of_others(name, codes[name], number, without) for name in self.sides]
         repeats = [self._repeats(codes, number, without)] if self.settings.repeats else []
         return Evidence(

@@ -64,8 +64,8 @@ def test_of_a_model_without_a_trained_encoder_the_parts_of_its_evidence_are_remo
     classifier = saft.SaftClassifier(**tiny_settings | changes).fit(network.hiding(parts.test))
     removed = {name: macro for name, macro, _ in what_removing_costs(classifier, network.take(parts.test))}
     assert list(removed) == [
-        "everything", "without text", "without n-grams", "without known labels", "without neighbours' texts",
-        "without the graph",
+        "everything", "without text", "without n-grams", "without structure", "without known labels",
+        "without neighbours' texts", "without the graph",
     ]  # fmt: skip
     assert removed["without text"] < removed["everything"]
 
@@ -75,8 +75,9 @@ def logits_with(fitted, rows, evidence=None, **changes) -> np.ndarray:
     whole, numbers = fitted.loader_for(rows)
     features = replace(whole.features, **changes)
     loader = BatchLoader(
-        features, whole.labels, whole.n_classes, whole.settings, whole.cache, evidence=evidence or whole.evidence
-    )
+        features, whole.labels, whole.n_classes, whole.settings, whole.cache, evidence=evidence or whole.evidence,
+        trees=whole.trees,
+    )  # fmt: skip
     return predict_logits(fitted.model_, loader, numbers)
 
 

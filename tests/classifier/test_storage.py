@@ -7,7 +7,7 @@ import pytest
 
 import saft
 from saft import SaftClassifier
-from saft.classifier.storage import ENCODER, FACTS, NGRAMS, SENTENCES, STRUCTURE, WEIGHTS
+from saft.classifier.storage import ENCODER, FACTS, NGRAMS, SENTENCES, STRUCTURE, TREES, WEIGHTS
 from saft.online.live import LiveNetwork
 
 N = 300
@@ -81,7 +81,8 @@ def test_a_folder_holds_what_its_kind_of_model_needs(kind, folder):
     assert (ENCODER in names) == (kind != "no encoder")
     assert (NGRAMS in names) == (kind != "no readers")
     assert (SENTENCES in names) == (kind not in ("no encoder", "all layers trained", "no readers"))
-    assert (STRUCTURE in names) == (kind not in ("no encoder", "no trained layer"))
+    assert STRUCTURE in names
+    assert (TREES in names) == (saft.load(folder).assembly_.trees is not None)
 
 
 def test_a_model_of_an_older_format_is_refused_with_what_to_do(folder, tmp_path):

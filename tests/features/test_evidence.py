@@ -1,17 +1,18 @@
 """Counts and sums as numbers for a linear model, against the formulas written out."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from saft.features.context import PRIOR
 from saft.features.evidence import ALIKE_PRIOR_WEIGHT, PRIOR_WEIGHT, Evidence
+from saft.features.folds import VIEWS
 from saft.features.ngrams import LARGEST
 
 ROWS, CLASSES, READERS, STYLE = 7, 3, 2, 2
 SIDES = ("user", "item")
-NO_CONTEXT = {"own_context": np.empty((ROWS, 0)), "style": np.empty((ROWS, 0)), "around": {}}
+NOTHING_READ = {name: np.empty((ROWS, 0)) for name in ("log_odds", "own_context", "style", "repeats")} | {"around": {}}
 
 
 def made(rows: int = ROWS, **changes) -> Evidence:
@@ -30,6 +31,9 @@ def made(rows: int = ROWS, **changes) -> Evidence:
         "own_context": rng.normal(scale=2, size=(rows, CLASSES)),
         "style": rng.normal(size=(rows, STYLE)),
         "around": by_side(lambda: np.hstack([rng.integers(0, 4, (rows, 1)), rng.normal(size=(rows, CLASSES + STYLE))])),
+        "repeats": rng.integers(1, 4, (rows, 1)).astype(float),
+        "degrees": rng.integers(1, 9, (rows, 2)).astype(float),
+        "views": rng.integers(0, VIEWS, rows),
     }
     return Evidence(**parts | changes)
 
@@ -55,6 +59,7 @@ def by_hand(evidence: Evidence, row: int) -> list[float]:
     found += list(evidence.style[row])
     for sums in evidence.around.values():
         found += [total / (sums[row][0] + PRIOR) for total in sums[row][1 + CLASSES :]]
+    found += [np.log(1 + number) for number in evidence.repeats[row]]
     return found
 
 
@@ -76,28 +81,29 @@ def test_groups_name_the_columns_of_the_features_in_their_order():
         "context": slice(40, 43),
         "style": slice(43, 45),
         "style around": slice(45, 49),
+        "repeats": slice(49, 50),
     }
-    assert evidence.features().shape[1] == 49
+    assert evidence.features().shape[1] == 50
     np.testing.assert_array_equal(evidence.features()[:, :6], evidence.log_odds.astype(np.float32))
-    few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={}, **NO_CONTEXT)
+    few = made(alike={}, likeness={}, words={}, **NOTHING_READ)
     assert few.groups() == {"labels": slice(0, 8)}
-    assert made(0).features().shape == (0, 49)
+    assert made(0).features().shape == (0, 50)
 
 
 def test_blocks_are_the_columns_that_speak_of_one_class_each():
-    """Not the numbers of labels and of neighbours beside them, nor likeness and style."""
+    """Not the numbers of labels and of neighbours beside them, nor likeness, style and repeats."""
     blocks = made().blocks()
     words, labels, alike = [0, 3], [6, 10], [14, 18]
     neighbours = [27, 30, 34, 37]
     assert [block.start for block in blocks] == [*words, *labels, *alike, *neighbours, 40]
     assert all(block.stop - block.start == CLASSES for block in blocks)
-    few = made(log_odds=np.empty((ROWS, 0)), alike={}, likeness={}, words={}, **NO_CONTEXT)
+    few = made(alike={}, likeness={}, words={}, **NOTHING_READ)
     assert few.blocks() == [slice(0, 3), slice(4, 7)]
 
 
 def test_where_nothing_is_known_all_features_are_zero():
     known = made()
-    unknown = known.without_words().without_labels().without_neighbours_texts()
+    unknown = known.without_words().without_labels().without_neighbours_texts().without_degrees()
     np.testing.assert_allclose(unknown.features(), 0, atol=1e-12)
     assert (known.features() != 0).any(axis=0).all()
 
@@ -109,6 +115,7 @@ def test_where_nothing_is_known_all_features_are_zero():
         (lambda evidence: evidence.without_words(), {"words", "style"}),
         (lambda evidence: evidence.without_neighbours_texts(), {"alike", "likeness", "neighbours", "style around"}),
         (lambda evidence: evidence.without_text(), {"words", "alike", "likeness", "style"}),
+        (lambda evidence: evidence.without_degrees(), {"repeats"}),
     ],
 )
 def test_removing_one_kind_of_evidence_leaves_the_others_as_they_were(change, blank):
@@ -120,6 +127,34 @@ def test_removing_one_kind_of_evidence_leaves_the_others_as_they_were(change, bl
         expected = np.zeros_like(before[:, columns]) if name in blank else before[:, columns]
         np.testing.assert_allclose(after[:, columns], expected, atol=1e-12)
     np.testing.assert_array_equal(evidence.features(), before)  # the original is not changed
+
+
+def test_repeats_that_are_not_counted_have_no_column():
+    evidence, uncounted = made(), made(repeats=np.empty((ROWS, 0)))
+    assert "repeats" not in uncounted.groups()
+    np.testing.assert_array_equal(uncounted.features(), evidence.features()[:, :-1])
+    assert uncounted.without_degrees().repeats.shape == (ROWS, 0)
+
+
+def test_neither_degrees_nor_views_are_among_the_features():
+    evidence = made()
+    other = replace(evidence, degrees=evidence.degrees + 5, views=(evidence.views + 1) % VIEWS)
+    np.testing.assert_array_equal(other.features(), evidence.features())
+
+
+def test_degrees_and_repeats_are_removed_together_and_views_stay():
+    """A user who met the item twice has at least one other interaction."""
+    evidence = made()
+    without = evidence.without_degrees()
+    assert without.degrees.shape == (ROWS, 2)
+    assert not without.degrees.any()
+    assert not without.repeats.any()
+    np.testing.assert_array_equal(without.views, evidence.views)
+    assert evidence.degrees.all()
+    for change in ("without_words", "without_labels", "without_text", "without_neighbours_texts"):
+        changed = getattr(evidence, change)()
+        for name in ("degrees", "repeats", "views"):
+            np.testing.assert_array_equal(getattr(changed, name), getattr(evidence, name))
 
 
 def test_labels_of_one_side_and_words_of_one_reader_can_be_removed_alone():

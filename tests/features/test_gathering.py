@@ -65,6 +65,17 @@ class ByHand:
         nodes = self.rows.nodes(side)
         return [other for other in range(len(nodes)) if nodes[other] == nodes[self.row] and other != self.row]
 
+    def degrees(self) -> list[int]:
+        return [len(self.others(side)) for side in SIDES]
+
+    def repeats(self) -> int:
+        """The other rows that have both its user and its item."""
+        rows, found = self.rows, 0
+        for other in range(len(rows.users)):
+            same_pair = rows.users[other] == rows.users[self.row] and rows.items[other] == rows.items[self.row]
+            found += same_pair and other != self.row
+        return found
+
     def compared(self, side: str) -> list[int]:
         """All others, or of many members of the node first labelled ones, in a fixed order."""
         members = sorted([*self.others(side), self.row])
@@ -113,6 +124,9 @@ def assert_as_by_hand(rows: Rows, checked: np.ndarray | None = None) -> None:
         np.testing.assert_array_equal(evidence.log_odds[row], expected.log_odds)
         np.testing.assert_array_equal(evidence.own_context[row], expected.own_context)
         np.testing.assert_array_equal(evidence.totals[row], expected.totals)
+        np.testing.assert_array_equal(evidence.repeats[row], [expected.repeats()])
+        np.testing.assert_array_equal(evidence.degrees[row], expected.degrees())
+        assert evidence.views[row] == expected.view
         for side in SIDES:
             np.testing.assert_array_equal(evidence.labels[side][row], expected.labels(side))
             for kind in ("words", "around", "alike", "likeness"):
@@ -153,10 +167,14 @@ def test_kinds_that_are_not_wanted_or_have_nothing_to_rest_on_are_left_out():
     nothing_read = {"log_odds": rows.log_odds[:, :, :0], "parts": rows.parts[:, :, :0], "style": rows.style[:, :0]}
     wordless = gather(replace(rows, **nothing_read), Kinds())
     assert not wordless.words
-    assert wordless.groups().keys() == {"labels", "alike", "likeness"}
+    assert wordless.groups().keys() == {"labels", "alike", "likeness", "repeats"}
+    uncounted, counted = gather(rows, Kinds(repeats=False)), gather(rows, Kinds())
+    assert "repeats" not in uncounted.groups()
+    np.testing.assert_array_equal(uncounted.features(), counted.features()[:, :-1])
+    np.testing.assert_array_equal(uncounted.degrees, counted.degrees)  # they are of the structure
     encoderless = replace(rows, vectors=rows.vectors[:, :0], parts=rows.parts[:, :, :0])
     assert gather(encoderless, Kinds()).groups().keys() == {
-        "words", "labels", "neighbours", "style", "style around"
+        "words", "labels", "neighbours", "style", "style around", "repeats"
     }  # fmt: skip
 
 
@@ -170,7 +188,26 @@ def test_no_rows_give_no_evidence_of_the_same_width():
         rows.style[:0],
         CLASSES,
     )
-    assert gather(none, Kinds()).features().shape == (0, gather(rows, Kinds()).features().shape[1])
+    nothing = gather(none, Kinds())
+    assert nothing.features().shape == (0, gather(rows, Kinds()).features().shape[1])
+    assert (nothing.repeats.shape, nothing.degrees.shape, nothing.views.shape) == ((0, 1), (0, 2), (0,))
+
+
+def test_of_a_pair_that_met_three_times_each_time_has_two_repeats():
+    rows = made(7, 1)
+    users, items = np.array([0, 1, 0, 0, 2, 1, 5]), np.array([1, 0, 1, 1, 3, 2, 0])  # (1, 0) is not (0, 1)
+    evidence = gather(replace(rows, users=users, items=items), Kinds())
+    assert evidence.repeats.ravel().tolist() == [2, 0, 2, 2, 0, 0, 0]
+    assert evidence.degrees.tolist() == [[2, 2], [1, 1], [2, 2], [2, 2], [0, 0], [1, 0], [0, 1]]
+
+
+def test_repeats_and_degrees_do_not_depend_on_labels():
+    rows = made(60, 5)
+    before, after = gather(rows, Kinds()), gather(replace(rows, labels=np.full_like(rows.labels, HIDDEN)), Kinds())
+    assert before.repeats.any()
+    np.testing.assert_array_equal(after.repeats, before.repeats)
+    np.testing.assert_array_equal(after.degrees, before.degrees)
+    assert (after.views == FOLDS).all()
 
 
 def flipped(rows: Rows, some: np.ndarray) -> Rows:
@@ -181,6 +218,7 @@ def flipped(rows: Rows, some: np.ndarray) -> Rows:
 
 
 def differing(first: Evidence, second: Evidence) -> np.ndarray:
+    np.testing.assert_array_equal(first.degrees, second.degrees)
     return np.flatnonzero((first.features() != second.features()).any(axis=1))
 
 

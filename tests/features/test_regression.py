@@ -99,8 +99,9 @@ def test_one_group_of_a_fixed_strength_is_scikit_learns_regression_on_standardis
     monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)  # no other strength is ever better
     monkeypatch.setattr(regression, "FINAL_STEPS", 500)
     monkeypatch.setattr(regression, "FIRST_STRENGTH", strength)
-    found, strengths = fit_groups(rows, {"all": slice(0, 4)}, [], targets, n_classes, np.arange(N) % 5)
-    assert strengths == {"all": strength}
+    fitted = fit_groups(rows, {"all": slice(0, 4)}, [], targets, n_classes, np.arange(N) % 5)
+    found = fitted.weights
+    assert fitted.strengths == {"all": strength}
     spread = rows.std(axis=0)
     model = LogisticRegression(C=strength * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
     model.fit((rows / spread).astype(np.float64), targets)
@@ -135,13 +136,14 @@ def groups_of_columns() -> tuple[np.ndarray, dict[str, slice], np.ndarray, np.nd
 
 def test_a_useless_wide_group_does_not_drown_a_strong_narrow_one(groups_of_columns):
     columns, groups, targets, folds = groups_of_columns
-    solved, strengths = fit_groups(columns, groups, [], targets, 3, folds)
-    assert strengths["useless"] < strengths["strong"] / 9
+    fitted = fit_groups(columns, groups, [], targets, 3, folds)
+    solved = fitted.weights
+    assert fitted.strengths["useless"] < fitted.strengths["strong"] / 9
     assert np.abs(solved[3:-1]).max() < 0.2 * np.abs(solved[:3]).max()
     rng = np.random.default_rng(2)
     new_targets = rng.integers(0, 3, 2_000)
     new = np.hstack([rng.normal(size=(2_000, 3)) + 1.5 * np.eye(3)[new_targets], rng.normal(size=(2_000, 60))])
-    alone, _ = fit_groups(columns[:, :3], {"strong": slice(0, 3)}, [], targets, 3, folds)
+    alone = fit_groups(columns[:, :3], {"strong": slice(0, 3)}, [], targets, 3, folds).weights
     loss_with, loss_without = (
         log_loss(new[:, : len(both) - 1] @ both[:-1] + both[-1], new_targets) for both in (solved, alone)
     )
@@ -150,7 +152,7 @@ def test_a_useless_wide_group_does_not_drown_a_strong_narrow_one(groups_of_colum
 
 def test_strengths_end_where_no_step_makes_held_out_rows_likelier_by_more_than_chance(groups_of_columns):
     columns, groups, targets, folds = groups_of_columns
-    _, strengths = fit_groups(columns, groups, [], targets, 3, folds)
+    strengths = fit_groups(columns, groups, [], targets, 3, folds).strengths
     begin = held_out_loss(columns, groups, targets, folds, dict.fromkeys(groups, regression.FIRST_STRENGTH))
     end = held_out_loss(columns, groups, targets, folds, strengths)
     assert end < begin - regression.LEAST_GAIN
@@ -164,18 +166,63 @@ def test_strengths_end_where_no_step_makes_held_out_rows_likelier_by_more_than_c
 def test_strengths_stay_within_their_limits(groups_of_columns):
     columns, _, targets, folds = groups_of_columns
     certain = np.hstack([columns[:, :3], 9 * np.eye(3, dtype=np.float32)[targets]])
-    _, strengths = fit_groups(certain, {"weak": slice(0, 3), "certain": slice(3, 6)}, [], targets, 3, folds)
+    strengths = fit_groups(certain, {"weak": slice(0, 3), "certain": slice(3, 6)}, [], targets, 3, folds).strengths
     assert strengths["certain"] <= regression.MOST_STRENGTH * 1.01
     assert all(strength >= regression.LEAST_STRENGTH * 0.99 for strength in strengths.values())
+
+
+def test_held_out_logits_are_those_of_scikit_learns_regression_without_the_rows_fold(monkeypatch, problem):
+    rows, targets, n_classes = problem
+    monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)  # no other strength is ever better
+    monkeypatch.setattr(regression, "SEARCH_STEPS", 500)
+    monkeypatch.setattr(regression, "FIRST_STRENGTH", 0.05)
+    folds = np.arange(N) % 5
+    fitted = fit_groups(rows, {"all": slice(0, 4)}, [], targets, n_classes, folds)
+    standardised = (rows / rows.std(axis=0)).astype(np.float64)
+    for fold in range(5):
+        model = LogisticRegression(C=0.05 * (2 if n_classes == 2 else 1), max_iter=1_000, tol=1e-6)
+        model.fit(standardised[folds != fold], targets[folds != fold])
+        expected = model.predict_log_proba(standardised[folds == fold])
+        np.testing.assert_allclose(log_softmax(fitted.held_out[folds == fold], axis=1), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("blocks", [[], [slice(0, 3)]])
+def test_held_out_logits_are_those_of_the_strengths_that_were_found(groups_of_columns, blocks):
+    columns, groups, targets, folds = groups_of_columns
+    fitted = fit_groups(columns, groups, blocks, targets, 3, folds)
+    assert blocks or len(set(fitted.strengths.values())) > 1  # tied weights need no search
+    spread = columns.std(axis=0)
+    strength = np.repeat(list(fitted.strengths.values()), [3, 60])
+    for fold in range(5):
+        others = folds != fold
+        start = fit_tied(columns[others], blocks, targets[others], 3) * np.append(spread, 1)[:, None]
+        given = columns[others] / spread
+        solved = regress(given, given.T, targets[others], start, strength, steps=500)
+        expected = columns[~others] / spread @ solved[:-1] + solved[-1]
+        np.testing.assert_allclose(
+            log_softmax(fitted.held_out[~others], axis=1), log_softmax(expected, axis=1), atol=0.02
+        )
+
+
+def test_the_label_of_a_row_does_not_reach_its_held_out_logits(monkeypatch, groups_of_columns):
+    columns, groups, targets, folds = groups_of_columns
+    monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)  # strengths are chosen by all labels, so they are fixed here
+    before = fit_groups(columns, groups, [slice(0, 3)], targets, 3, folds).held_out
+    flipped = np.where(folds == 2, (targets + 1) % 3, targets)
+    moved = (fit_groups(columns, groups, [slice(0, 3)], flipped, 3, folds).held_out != before).any(axis=1)
+    np.testing.assert_array_equal(moved, folds != 2)
 
 
 @pytest.mark.parametrize("folds", [np.zeros(2), np.arange(2)])
 def test_two_rows_are_enough_to_fit_groups(folds):
     columns = np.array([[0.0, 1.0], [1.0, 1.0]], np.float32)  # the second column is the same everywhere
-    solved, strengths = fit_groups(columns, {"both": slice(0, 2)}, [], np.array([0, 1]), 3, folds)
-    assert np.isfinite(solved).all()
-    assert solved.shape == (3, 3)
-    assert strengths == {"both": regression.FIRST_STRENGTH}
+    fitted = fit_groups(columns, {"both": slice(0, 2)}, [], np.array([0, 1]), 3, folds)
+    assert np.isfinite(fitted.weights).all()
+    assert fitted.weights.shape == (3, 3)
+    assert fitted.strengths == {"both": regression.FIRST_STRENGTH}
+    assert np.isfinite(fitted.held_out).all()
+    assert fitted.held_out.shape == (2, 3)
+    assert fitted.held_out.any() == (len(np.unique(folds)) > 1)  # else there is no regression without the fold
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +268,7 @@ def test_few_rows_are_told_more_by_tied_weights_than_by_one_for_every_column_and
     groups, few, rest = {"readers": slice(0, 9), "number": slice(9, 10)}, slice(0, 24), slice(24, 80)
     losses = []
     for given in (blocks, []):
-        solved, _ = fit_groups(columns[few], groups, given, targets[few], 3, np.arange(24) % 5)
+        solved = fit_groups(columns[few], groups, given, targets[few], 3, np.arange(24) % 5).weights
         losses.append(log_loss(columns[rest] @ solved[:-1] + solved[-1], targets[rest]))
     assert losses[0] < losses[1] - 0.1
 
@@ -230,5 +277,5 @@ def test_with_hardly_any_strength_groups_stay_at_the_tied_weights(monkeypatch, l
     columns, blocks, targets = log_odds
     monkeypatch.setattr(regression, "FIRST_STRENGTH", 1e-9)
     monkeypatch.setattr(regression, "LEAST_GAIN", np.inf)
-    solved, _ = fit_groups(columns, {"all": slice(0, 10)}, blocks, targets, 3, np.arange(80) % 5)
+    solved = fit_groups(columns, {"all": slice(0, 10)}, blocks, targets, 3, np.arange(80) % 5).weights
     np.testing.assert_allclose(solved[:-1], fit_tied(columns, blocks, targets, 3)[:-1], atol=1e-4)

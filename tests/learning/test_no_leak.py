@@ -55,6 +55,7 @@ def relabelled(network, rows: np.ndarray, by: int = 1) -> TextualInteractionNetw
 def test_every_kind_of_evidence_takes_part(loader, network):
     assert loader.evidence.groups().keys() == {
         "words", "labels", "alike", "likeness", "neighbours", "context", "style", "style around",
+        "repeats",
     }  # fmt: skip
     assert loader.evidence.log_odds.shape[1] == 2 * network.n_classes  # n-grams and sentence vectors
     used = (loader.side_features != 0).any(axis=0)

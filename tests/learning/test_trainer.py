@@ -290,11 +290,17 @@ def test_the_delivered_model_is_the_mixture_that_validation_chose(network, tiny_
     np.testing.assert_allclose(mixed, at_start + 0.3 * (trained - at_start), atol=1e-4)
 
 
-def test_the_start_is_scored_by_what_the_model_predicts_before_training(network, tiny_settings):
+def test_a_model_that_keeps_nothing_of_its_training_predicts_what_the_start_was_scored_by(network, tiny_settings):
     parts = saft.split(network)
     assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
+    start = assembly.start(parts.valid)
+    start.mix_into(assembly.model, 0.0)
     predicted = predict_logits(assembly.model, assembly.loader(), parts.valid)
-    np.testing.assert_allclose(assembly.start(parts.valid).logits, predicted, atol=1e-5)
+    np.testing.assert_allclose(start.logits, predicted, atol=1e-5)
+    untrained = SaftClassifier(**tiny_settings | {"epochs": 0, "valid_share": 0.0}).fit(network.showing(parts.train))
+    expected = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train)).start(parts.test).logits
+    found = predict_logits(untrained.model_, untrained.assembly_.loader(), parts.test)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
     text_only = Assembly.fresh(Settings.of(tiny_settings | TEXT_ONLY), network.showing(parts.train))
     assert text_only.start(parts.valid) is None  # a random head is no candidate
 
@@ -382,3 +388,30 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path, netwo
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
     with pytest.raises(saft.InputError, match="Is the file complete"):
         SaftClassifier(**tiny_settings | {"epochs": 1}).fit(network, checkpoint=checkpoint)
+
+
+def test_training_does_not_touch_the_weights_of_side_features_that_it_does_not_see(network, tiny_settings):
+    parts = saft.split(network)
+    assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
+    model = assembly.model
+    nobody = np.empty(0, np.int64)
+    trainer.Trainer(model, assembly.loader(), parts.train, nobody, nobody, Settings.of(tiny_settings)).run()
+    beside = model.head.weight[:, -model.n_side_features :].detach()
+    learnt = torch.zeros(model.n_side_features, dtype=torch.bool)
+    learnt[model.sizes.learnt] = True
+    assert learnt.any()
+    assert not beside[:, ~learnt].any()
+    assert (beside[:, learnt] != 0).all()
+
+
+def test_without_validation_rows_training_and_start_count_the_same(network, tiny_settings):
+    assembly = Assembly.fresh(Settings.of(tiny_settings), network)
+    nobody = np.empty(0, np.int64)
+    made = trainer.Trainer(
+        assembly.model, assembly.loader(), np.arange(N), nobody, nobody, Settings.of(tiny_settings),
+        start=assembly.start(nobody),
+    )  # fmt: skip
+    assert made.run().best_share == 0.5
+    model, unseen = assembly.model, assembly.loader().learnt_columns.stop
+    beside = model.head.weight[:, -model.n_side_features :].detach()
+    torch.testing.assert_close(beside[:, unseen:], 0.5 * assembly.start_weights[unseen:-1].T)

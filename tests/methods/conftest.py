@@ -45,8 +45,8 @@ def toy() -> saft.TextualInteractionNetwork:
 @pytest.fixture(scope="session")
 def toy_settings(tiny_encoder) -> dict:
     return {
-        "encoder": tiny_encoder, "max_length": 16, "epochs": 6, "patience": 6, "batch_size": 8, "structure_dim": 8,
-        "node_dim": 8, "learning_rate": 2e-3, "head_learning_rate": 5e-3,
+        "encoder": tiny_encoder, "max_length": 16, "epochs": 6, "least_steps": 0, "patience": 6, "batch_size": 8,
+        "structure_dim": 8, "node_dim": 8, "learning_rate": 2e-3, "head_learning_rate": 5e-3,
     }  # fmt: skip
 
 

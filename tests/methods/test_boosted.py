@@ -37,6 +37,7 @@ def test_columns_are_safts_side_features_structure_degrees_and_main_directions_o
         "context",
         "style",
         "style around",
+        "repeats",
     }
     np.testing.assert_array_equal(columns[:, : side.shape[1]], side)
     rest = columns[:, side.shape[1] :]

@@ -32,9 +32,9 @@ def test_it_predicts_what_the_classifier_with_the_same_labels_predicts(fitted, t
 
 def test_the_encoder_is_read_and_not_trained(fitted, toy, toy_settings):
     loader, head = fitted.loader(toy), fitted.assembly.model.head
-    assert {"words", "labels", "alike", "likeness", "neighbours", "context", "style", "style around"} == set(
-        loader.evidence.groups()
-    )
+    assert set(loader.evidence.groups()) == {
+        "words", "labels", "alike", "likeness", "neighbours", "context", "style", "style around", "repeats",
+    }  # fmt: skip
     assert fitted.n_parameters_ == head.weight.numel() + head.bias.numel()
     pretrained = TextEncoder.load(toy_settings["encoder"]).state_dict()
     for name, tensor in fitted.assembly.model.encoder.state_dict().items():

@@ -41,6 +41,6 @@ def test_logits_are_a_linear_map_of_what_was_gathered(fitted, toy):
     rows = np.arange(30)
     expected = loader.side_features[rows] @ head.weight.detach().numpy().T + head.bias.detach().numpy()
     np.testing.assert_allclose(predict_logits(fitted.assembly.model, loader, rows), expected, atol=1e-5)
-    assert set(loader.evidence.groups()) == {"words", "labels", "neighbours", "style", "style around"}
+    assert set(loader.evidence.groups()) == {"words", "labels", "neighbours", "style", "style around", "repeats"}
     assert fitted.n_parameters_ == head.weight.numel() + head.bias.numel()
     assert fitted.assembly.model.encoder is None

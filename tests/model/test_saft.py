@@ -42,7 +42,8 @@ def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     frozen = layers.states(features.tokens) if layers else None
     loader = BatchLoader(features, network.labels, network.n_classes, settings, frozen=frozen)
     columns = features.user_vectors.shape[1], features.item_vectors.shape[1], loader.n_side_features
-    model = SaftModel(encoder, settings, Sizes(network.n_classes, network.n_users, network.n_items, *columns)).eval()
+    sizes = Sizes(network.n_classes, network.n_users, network.n_items, *columns, loader.learnt_columns)
+    model = SaftModel(encoder, settings, sizes).eval()
     for parameter in model.parameters():  # those that start at zero take part too
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.1)
@@ -61,7 +62,7 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     user_tokens = model.node_tokens["user"](batch.user_nodes)[batch.users]
     item_tokens = model.node_tokens["item"](batch.item_nodes)[batch.items]
     added = [literal_added(model, batch, e, user_tokens[e], item_tokens[e]) for e in range(len(texts))]
-    n_side = int(batch.side_features is not None)
+    n_side = int(model.settings.labels)
     attention_levels = [ADDED] * (added[0].shape[1] - n_side) + [PROXY] * n_side
 
     def run(number: int, e: int, extra: torch.Tensor) -> torch.Tensor:
@@ -106,8 +107,8 @@ def literal_added(model, batch, e, user_token, item_token) -> torch.Tensor:
     """(1, added, width) the tokens beside the text of interaction e."""
     tokens = [user_token, item_token]
     tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
-    if batch.side_features is not None:
-        tokens.append(model.side_token(batch.side_features[e]))
+    if model.settings.labels:
+        tokens.append(model.side_token(batch.side_features[e][model.sizes.learnt]))
     return torch.stack(tokens)[None]
 
 

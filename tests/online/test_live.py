@@ -26,6 +26,7 @@ VARIANTS = {
     "product": {"neighbours": 3},
     "by distance": {"neighbours": 3, "sampling": "distance"},
     "neighbours encoded again, trained vectors": {"neighbours": 3, "cache_neighbours": False, "nodes": "trained"},
+    "fixed vectors, no trees, no repeats": {"neighbours": 3, "nodes": "gaussian", "trees": False, "repeats": False},
     "no labels, no n-grams": {"neighbours": 3, "labels": False, "ngrams": False},
     "all layers trained": {"trained_layers": 3},
     "no trained layer": {"trained_layers": 0},
@@ -62,6 +63,18 @@ def test_predictions_of_new_interactions_are_those_of_the_classifier(network, cl
         assert prediction.label == classifier.classes_[int(expected.argmax())]
     found = [(p.known_user, p.known_item) for p in predicted]
     assert found == [(True, True), (False, True), (True, False), (False,) * 2]
+
+
+def test_a_pair_that_met_often_is_predicted_as_by_the_classifier(network, classifier, live):
+    row = as_row(network, 7)
+    pairs = network.users * network.n_items + network.items
+    often = as_row(network, int(np.flatnonzero(pairs == np.bincount(pairs).argmax())[0]))
+    for one in (row, often):
+        live.add([Interaction(**one)] * 2)
+        table = [one] * 3  # all of them are new to the classifier, which sees the first two as the live network does
+        expected = classifier.predict_proba(table)[2]
+        np.testing.assert_allclose(live.predict([Interaction(**one)])[0].probabilities, expected, atol=1e-4)
+        live = LiveNetwork(classifier)
 
 
 def test_predictions_of_known_interactions_are_those_of_the_classifier(network, classifier, live):

@@ -15,6 +15,7 @@ from saft.data.joining import join
 from saft.data.network import HIDDEN
 from saft.features import gathering
 from saft.features.evidence import Evidence
+from saft.features.folds import FOLDS
 from saft.online.explanation import _without_neighbour
 from saft.online.live import Interaction, LiveNetwork
 
@@ -24,7 +25,7 @@ VARIANTS = {
     "no encoder": {"encoder": "none"},
     "no trained layer": {"trained_layers": 0},
     "no labels": {"labels": False},
-    "no likeness, no words": {"alike_texts": False, "neighbour_words": False},
+    "no likeness, no words, no repeats": {"alike_texts": False, "neighbour_words": False, "repeats": False},
 }
 
 
@@ -81,6 +82,7 @@ def assert_same(first: Evidence, second: Evidence) -> None:
             found, expected = {"": found}, {"": expected}
         assert found.keys() == expected.keys()
         for side, values in expected.items():
+            assert found[side].shape == values.shape
             np.testing.assert_allclose(found[side], values, atol=1e-4, err_msg=f"{entry.name} {side}")
 
 
@@ -97,6 +99,64 @@ def test_evidence_of_known_and_added_interactions_is_that_of_the_table(classifie
         assert_same(live.ego_graph_of(number).evidence, whole.take(np.array([number])))
     again = in_a_table(classifier, live, some[:1])
     assert_same(live.ego_graphs(some[:1])[0].evidence, again.take(np.array([N + len(some)])))
+
+
+def pairs_of(live: LiveNetwork) -> list[tuple[str, str]]:
+    return [(one.user, one.item) for one in map(live.interaction, range(len(live)))]
+
+
+def assert_counts(evidence: Evidence, pairs: list[tuple[str, str]], own: tuple[str, str]) -> None:
+    """Repeats and degrees are those of a loop over the pairs of all others."""
+    user, item = own
+    assert evidence.degrees.tolist() == [[sum(one[0] == user for one in pairs), sum(one[1] == item for one in pairs)]]
+    assert evidence.repeats.tolist() == [[sum(one == own for one in pairs)]]
+
+
+def test_repeats_and_degrees_are_those_of_a_loop_over_all_others_whichever_is_left_out(network, tiny_settings):
+    """Of pairs that met often, of new users and items, and of those with the same names as a known pair reversed."""
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 0, "encoder": "none"}).fit(network)
+    live, known = LiveNetwork(classifier), interaction(network, 3, "again")
+    new = Interaction("stranger", "novelty", "who knows")
+    reverse, half = Interaction("novelty", "stranger", "hm"), Interaction("stranger", known.item, "hm")
+    live.add([known, known, new, new, new, reverse, half])
+    pairs = pairs_of(live)
+    for number in (0, 3, 60, *range(N, len(live))):
+        ego = live.ego_graph_of(number)
+        others = pairs[:number] + pairs[number + 1 :]
+        assert_counts(ego.evidence, others, pairs[number])
+        for without in {0, 3, 4, *range(N, len(live))} - {number}:
+            rest = [pair for at, pair in enumerate(pairs) if at not in (number, without)]
+            assert_counts(live.evidence.of(number, ego.codes, ego.read, without), rest, pairs[number])
+    for asked in (known, new, reverse, half, replace(new, user="nobody"), Interaction("nobody", "nothing", "x")):
+        (ego,), own = live.ego_graphs([asked]), (asked.user, asked.item)
+        assert_counts(ego.evidence, pairs, own)
+        for without in (3, *range(N, len(live))):
+            evidence = live.evidence.of(len(live), ego.codes, ego.read, without)
+            assert_counts(evidence, pairs[:without] + pairs[without + 1 :], own)
+
+
+def test_a_label_changes_neither_repeats_nor_degrees(network, classifier, live):
+    def counted() -> list[tuple]:
+        found = [live.ego_graph_of(number).evidence for number in (3, 60, LABELLED + 4)]
+        return [(one.repeats.tolist(), one.degrees.tolist()) for one in found]
+
+    before, label = counted(), network.classes.to_list()[0]
+    assert live.ego_graph_of(LABELLED + 4).evidence.views.tolist() == [FOLDS]
+    live.label(LABELLED + 4, label)
+    live.label(60, None)
+    assert counted() == before
+    folds = classifier.assembly_.features.folds
+    assert live.ego_graph_of(LABELLED + 4).evidence.views.tolist() == [folds[LABELLED + 4]]
+    assert live.ego_graph_of(60).evidence.views.tolist() == [FOLDS]
+
+
+def test_the_degree_of_a_node_is_the_number_of_its_members(live, some):
+    live.add(some)
+    for side in live.sides.values():
+        assert [side.degree(code) for code in range(len(side.ids))] == [
+            len(side.members(code)) for code in range(len(side.ids))
+        ]
+        assert side.degree(len(side.ids)) == 0  # of one that is still to come
 
 
 def with_labels(classifier, labels: np.ndarray) -> SaftClassifier:
