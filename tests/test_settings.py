@@ -1,4 +1,7 @@
-"""Settings are checked where they are made; the error for an unknown one names the nearest known one."""
+"""Settings are checked where they are made; the error for an unknown one names the nearest known one.
+
+Covers: keywords.
+"""
 
 import typing
 from dataclasses import fields

@@ -42,7 +42,7 @@ WIDTH_OF_CONTEXT = (
     5 / 3
 )  # of a text's vectors and two means of others, in multiples of a text's vectors at three depths
 BESIDE_LAYERS = 1.25  # messages, the head and the optimiser's step, in multiples of the layers that are trained
-ADDED_TOKENS = 6  # proxy, user, item, structure, side features: through the trained layers with the text
+ADDED_TOKENS, STRUCTURE_TOKENS = 4, 2  # proxy, user, item, known labels; distance, centrality: read with the text
 REMOVALS, MOST_REMOVED_FROM = 7, 2_000  # the report predicts so many rows anew without each part that the model reads
 BYTES = 2  # of a number in the store
 
@@ -119,7 +119,7 @@ class Estimate:
         texts_per_row = 1
         if settings.passes_messages and not settings.cache_neighbours:
             texts_per_row += 2 * settings.neighbours
-        trained = task.train * max(settings.least_steps * settings.batch_size // max(task.train, 1), 1)
+        trained = task.train * max(settings.least_steps // max(-(-task.train // settings.batch_size), 1), 1)
         epoch = trained * texts_per_row * self.there_and_back + (task.valid + min(others, task.train)) * self.there
         after = task.valid + (task.rows if settings.passes_messages else 0)  # calibration, states of the best weights
         return settings.epochs * epoch + after * self.there
@@ -148,7 +148,7 @@ class Estimate:
 
     @property
     def _above(self) -> float:
-        added = ADDED_TOKENS if self.settings.fuses else 0
+        added = ADDED_TOKENS + STRUCTURE_TOKENS * self.settings.structure_tokens if self.settings.fuses else 0
         return (self.pace.tokens + added) * (self.pace.layers - self.frozen)
 
     @property

@@ -4,8 +4,9 @@
 
 The encoder is trained end to end, as many layers of it as for SAFT. S and P are the class log-odds of the text by its
 frozen sentence vector (from the layers below the trained ones) and by its n-grams, h_u and h_i histograms of the known
-labels of user and item, style how the text is written, as in ``sentence_labels.py``; the head starts from the best
-prediction that these give alone, by a regression and boosted trees as SAFT's does.
+labels of user and item, style how the text is written, as in ``sentence_labels.py``; the encoder is
+trained beside h_u and h_i, and mixed with the best prediction that all of these give alone, by a regression and boosted
+trees, as SAFT is.
 There are no messages, no structure, no vectors of users and items, no texts of neighbours. So the distance to SAFT is
 what the graph brings beyond counts of labels.
 """

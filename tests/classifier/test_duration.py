@@ -7,6 +7,7 @@ import pytest
 
 import saft
 from saft.classifier import duration
+from saft.classifier.assembly import Assembly
 from saft.classifier.duration import (
     ADDED_TOKENS,
     BEGIN,
@@ -17,6 +18,7 @@ from saft.classifier.duration import (
     PER_READ,
     REMOVALS,
     SHARE_SOLVED,
+    STRUCTURE_TOKENS,
     Estimate,
     Pace,
     Task,
@@ -28,6 +30,7 @@ from saft.classifier.duration import (
 from saft.features import fold_regressions, sentences
 from saft.features.folds import fold_of_rows
 from saft.features.ngrams import MOST_FITTED
+from saft.learning.trainer import Trainer
 from saft.settings import PRESETS, Settings
 
 TASK = Task(rows=50, train=30, valid=5, scored=8, texts=40)
@@ -59,6 +62,7 @@ def test_reading_costs_every_distinct_text_a_token_at_a_time_in_every_frozen_lay
     ("changes", "added", "texts_per_row", "has_messages"),
     [
         ({}, ADDED_TOKENS, 1, True),
+        ({"structure_tokens": True}, ADDED_TOKENS + STRUCTURE_TOKENS, 1, True),
         ({"fusion": "none"}, 0, 1, False),
         ({"cache_neighbours": False, "neighbours": 3}, ADDED_TOKENS, 7, True),
         ({"user_messages": False, "item_messages": False}, ADDED_TOKENS, 1, False),
@@ -82,14 +86,26 @@ def test_an_epoch_costs_training_rows_there_and_back_and_others_there(changes, a
     expected += TASK.valid * there  # calibration
     if has_messages:
         expected += TASK.rows * there  # states by the best weights
-    assert estimate(trained_layers=2, epochs=3, **changes).training() == pytest.approx(expected)
+    assert estimate(trained_layers=2, epochs=3, least_steps=1, **changes).training() == pytest.approx(expected)
 
 
 def test_after_an_epoch_at_most_as_many_states_are_renewed_as_rows_were_trained():
     few = replace(TASK, rows=1000)
-    one, two = (Estimate(Settings(trained_layers=2, epochs=epochs), few, PACE) for epochs in (1, 2))
+    one, two = (Estimate(Settings(trained_layers=2, epochs=epochs, least_steps=1), few, PACE) for epochs in (1, 2))
     expected = few.train * one.there_and_back + (few.valid + few.train) * one.there
     assert two.training() - one.training() == pytest.approx(expected)
+
+
+def test_where_rows_are_few_an_epoch_passes_over_them_as_often_as_the_trainer_does(tiny_settings):
+    network = saft.demo_network(200)
+    for size, least in ((32, 40), (32, 5), (7, 40), (7, 3), (7, 0)):
+        settings = Settings.of(tiny_settings | {"batch_size": size, "least_steps": least, "labels": False})
+        assembly, rows = Assembly.fresh(settings, network), np.arange(TASK.train)
+        trainer = Trainer(assembly.model, assembly.loader(), rows, rows[:0], rows[:0], settings)
+        assert trainer.state.rows_per_epoch == trainer.repeats * TASK.train
+        once, given = (Estimate(settings.changed(least_steps=steps), TASK, PACE) for steps in (0, least))
+        more = settings.epochs * (trainer.repeats - 1) * TASK.train * once.there_and_back
+        assert given.training() - once.training() == pytest.approx(more)
 
 
 def test_where_the_store_has_no_room_every_reading_of_a_row_runs_the_frozen_layers_too():

@@ -21,7 +21,9 @@ def network():
 
 @pytest.fixture(scope="module")
 def classifier(network, tiny_settings):
-    return SaftClassifier(**tiny_settings | {"neighbours": 50}).fit(network.hiding(np.arange(250, N)))
+    return SaftClassifier(**tiny_settings | {"neighbours": 50, "structure_tokens": True}).fit(
+        network.hiding(np.arange(250, N))
+    )
 
 
 @pytest.fixture
@@ -95,7 +97,8 @@ def test_every_kind_of_feature_has_an_effect_of_its_own(live, row):
     found = saft.explain(live, row)
     names = {feature.name for feature in found.features}
     assert names == {
-        "distance", "centrality", "user", "item", "user labels", "item labels", "linear models", "neighbours' texts"
+        "distance", "centrality", "user", "item", "user labels", "item labels", "linear models", "neighbours' texts",
+        "activity",
     }  # fmt: skip
     assert all(feature.effect for feature in found.features)
     sizes = [abs(feature.effect) for feature in found.features]
