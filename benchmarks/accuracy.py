@@ -22,7 +22,7 @@ from benchmarks.measuring import Figure
 from saft import SaftClassifier
 from saft.classifier.fitting import fit
 from saft.data.network import TextualInteractionNetwork
-from saft.learning.loader import Loader
+from saft.learning.interface import Loader
 from saft.learning.prediction import predict_logits
 from saft.learning.trainer import Trainer
 from saft.metrics import macro_f1

@@ -134,7 +134,7 @@ class Assembly:
         model, weights = self.model, self.start_weights
         if not isinstance(model, SideFeatureModel) or weights is None:
             return None
-        logits = self.loader().side_features[rows] @ weights[:-1].numpy() + weights[-1].numpy()
+        logits = self.loader().beside.of(rows) @ weights[:-1].numpy() + weights[-1].numpy()
         return Start(logits, weights, is_head=model.n_learnt == model.n_side_features)
 
     def with_network(self, network: TextualInteractionNetwork) -> Assembly:

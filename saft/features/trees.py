@@ -150,12 +150,31 @@ def tree_columns(evidence: Evidence, structure: Mapping[str, np.ndarray]) -> np.
     return np.round(columns, DIGITS).astype(np.float32)
 
 
-def side_features(evidence: Evidence, structure: Mapping[str, np.ndarray], trees: TreeModel | None) -> np.ndarray:
-    """(rows, ·) the evidence in numbers, then log-odds per class by the trees, if there are any."""
-    columns = evidence.features()
-    if trees is None:
-        return columns
-    return np.hstack([columns, trees.log_odds(tree_columns(evidence, structure), evidence.views)])
+class SideFeatures:
+    """The evidence in numbers, then log-odds per class by the trees, if there are any.
+
+    Trees are asked about a row when it is first needed: for all of a large network that would take longer than fitting
+    them, and a training needs few of them.
+
+    Args:
+        structure: role → (rows, dim).
+    """
+
+    def __init__(self, evidence: Evidence, structure: Mapping[str, np.ndarray], trees: TreeModel | None) -> None:
+        self.evidence, self.structure, self.trees = evidence, structure, trees
+        self._columns = evidence.features()
+        self._said = np.full((len(evidence), evidence.totals.shape[1]), np.nan, np.float32)
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """(rows, ·)."""
+        if self.trees is None:
+            return self._columns[rows]
+        new = np.unique(rows[np.isnan(self._said[rows, 0])])
+        if len(new):
+            evidence = self.evidence.take(new)
+            columns = tree_columns(evidence, {role: vectors[new] for role, vectors in self.structure.items()})
+            self._said[new] = self.trees.log_odds(columns, evidence.views)
+        return np.hstack([self._columns[rows], self._said[rows]])
 
 
 def mixing_weight(regression: np.ndarray, trees: np.ndarray, targets: np.ndarray, least_gain: float) -> float:

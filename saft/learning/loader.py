@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from saft.features.evidence import Evidence
 from saft.features.folds import NO_FOLD
 from saft.features.gathering import Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
-from saft.features.trees import TreeModel, side_features
+from saft.features.trees import SideFeatures, TreeModel
 from saft.hashing import hash_seed
 from saft.learning.frozen_layers import FrozenStates
 from saft.learning.neighbour_cache import NeighbourCache
@@ -53,22 +52,6 @@ class LabelMaskedPass:
     labels: np.ndarray  # (interactions,) visible labels; HIDDEN for every seed row
     of_users: Neighbours
     of_items: Neighbours
-
-
-class Loader(Protocol):
-    """Where batches come from: a :class:`BatchLoader`, or anything else that deals rows to batches."""
-
-    labels: np.ndarray
-    n_classes: int
-    cache: NeighbourCache | None
-
-    def __len__(self) -> int: ...
-    def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[Any]: ...
-    def prediction_passes(self, rows: np.ndarray) -> Iterator[Any]: ...
-    def isolated_batches(self, rows: np.ndarray) -> Iterator[Any]: ...
-    def uncached(self, seed_rows: np.ndarray, view: Any) -> np.ndarray: ...
-    def batch(self, seed_rows: np.ndarray, view: Any) -> Any: ...
-    def fingerprint(self) -> str: ...
 
 
 class BatchLoader:
@@ -102,8 +85,7 @@ class BatchLoader:
         self.targets = labels.astype(np.int64) if targets is None else targets
         self.settings, self.cache, self.trees = settings, cache, trees
         self.texts: Tokens | FrozenStates = frozen or features.tokens
-        self._given_evidence = evidence
-        self.isolated = isolated or not settings.passes_messages
+        self._given_evidence, self.isolated = evidence, isolated or not settings.passes_messages
 
     def __len__(self) -> int:
         return len(self.features)
@@ -156,10 +138,15 @@ class BatchLoader:
         """Those of the side features that the trained part of a model sees: the known labels."""
         return self._gather(slice(0)).groups().get("labels", slice(0, 0))
 
-    @cached_property
+    @property
     def side_features(self) -> np.ndarray:
         """(interactions, ·) the evidence in numbers, then what trees say of it."""
-        return side_features(self.evidence, self.features.structure, self.trees)
+        return self.beside.of(np.arange(len(self)))
+
+    @cached_property
+    def beside(self) -> SideFeatures:
+        """Side features of the rows that are asked for."""
+        return SideFeatures(self.evidence, self.features.structure, self.trees)
 
     def uncached(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
         """Neighbours of these rows that belong into the cache and are not in it."""
@@ -193,8 +180,9 @@ class BatchLoader:
         users, user_nodes = Nodes.of(features.users[rows], features.user_vectors, features.user_slots)
         items, item_nodes = Nodes.of(features.items[rows], features.item_vectors, features.item_slots)
         visible = np.where(view.labels[rows] == HIDDEN, self.n_classes, view.labels[rows])
-        side_features = np.zeros((len(encoded), self.side_features.shape[1]), np.float32)
-        side_features[positions] = self.side_features[seed_rows]  # those of a neighbour may rest on a seed row's label
+        of_seed_rows = self.beside.of(seed_rows)
+        side_features = np.zeros((len(encoded), of_seed_rows.shape[1]), np.float32)
+        side_features[positions] = of_seed_rows  # those of a neighbour may rest on a seed row's label
         return Batch(
             texts=texts,
             users=users,

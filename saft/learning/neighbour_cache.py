@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from saft.learning.callbacks import Callback
-    from saft.learning.loader import LabelMaskedPass, Loader
+    from saft.learning.interface import Loader
+    from saft.learning.loader import LabelMaskedPass
 
 OnProgress = Callable[[int], None]  # called with the number of rows finished since the last call
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from saft.learning.loader import Loader
+from saft.learning.interface import Loader
 from saft.learning.neighbour_cache import OnProgress, fill_cache, no_progress
 from saft.model.batch import Batch
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from saft.learning.callbacks import Callback, CallbackList, EpochRecord, TrainerState
 from saft.learning.checkpoint import Checkpoint, Parts
-from saft.learning.loader import Loader
+from saft.learning.interface import Loader
 from saft.learning.neighbour_cache import CacheRefresher
 from saft.learning.objective import class_weights, loss_of
 from saft.learning.optimisation import BestWeights, WarmupSchedule, parameter_groups

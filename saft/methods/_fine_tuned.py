@@ -14,7 +14,8 @@ from saft.classifier.assembly import Build
 from saft.classifier.fitting import fit
 from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback, TrainerState
-from saft.learning.loader import BatchLoader, Loader
+from saft.learning.interface import Loader
+from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import fill_cache
 from saft.learning.prediction import predict_logits
 from saft.learning.trainer import Loss, Trainer

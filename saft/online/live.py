@@ -27,7 +27,7 @@ from saft.features.evidence import Evidence
 from saft.features.featurizer import Featurizer
 from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens
-from saft.features.trees import side_features
+from saft.features.trees import SideFeatures
 from saft.hashing import fixed_keys
 from saft.learning.frozen_layers import Read
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
@@ -162,7 +162,7 @@ class LiveNetwork:
     def _logits(self, egos: Sequence[EgoGraph]) -> np.ndarray:
         if isinstance(self.model, RegressionModel):  # no batch is needed where nothing but the evidence counts
             evidence = Evidence.stacked([ego.evidence for ego in egos])
-            columns = side_features(evidence, stacked_structure(egos), self.trees)
+            columns = SideFeatures(evidence, stacked_structure(egos), self.trees).of(np.arange(len(egos)))
             return self.model.side_logits(torch.from_numpy(columns)).numpy()
         return self.predictor.logits(egos)
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import log_softmax
 
 from saft.features.folds import FOLDS, VIEWS
-from saft.features.trees import SEEN_DIMENSIONS, TreeModel, mixing_weight, side_features, tree_columns
+from saft.features.trees import SEEN_DIMENSIONS, SideFeatures, TreeModel, mixing_weight, tree_columns
 from tests.features.test_evidence import made
 
 N = 300
@@ -77,10 +77,15 @@ def test_side_features_are_the_evidence_and_then_what_the_trees_say_in_the_view_
     structure = {"distance": rng.normal(size=(N, 4))}
     columns, targets = tree_columns(evidence, structure), (evidence.log_odds[:, 0] > 0).astype(np.int64)
     model = TreeModel.fit(columns, targets, 3, np.arange(N) % FOLDS, seed=0)
-    found = side_features(evidence, structure, model)
+    asked = SideFeatures(evidence, structure, model)
+    some = asked.of(np.arange(0, N, 3))  # before all of them: what was said is kept
+    found = asked.of(np.arange(N))
+    np.testing.assert_array_equal(some, found[::3])
+    np.testing.assert_array_equal(asked.of(np.array([5, 5, 2])), found[[5, 5, 2]])
+    assert asked.of(np.arange(0)).shape == (0, found.shape[1])
     np.testing.assert_array_equal(found[:, :-3], evidence.features())
     for row in range(0, N, 17):
         expected = model.log_odds(columns[[row]], evidence.views[[row]])[0]
         np.testing.assert_allclose(found[row, -3:], expected, atol=1e-6)
-    np.testing.assert_array_equal(side_features(evidence, structure, None), evidence.features())
+    np.testing.assert_array_equal(SideFeatures(evidence, structure, None).of(np.arange(N)), evidence.features())
     assert len(np.unique(evidence.views)) == VIEWS

@@ -1,6 +1,6 @@
 """The loop: what it minimises, that it repeats itself, that it can be killed and continued, that it stops.
 
-Covers: learning.checkpoint, learning.neighbour_cache, learning.objective, learning.optimisation.
+Covers: learning.checkpoint, learning.interface, learning.neighbour_cache, learning.objective, learning.optimisation.
 """
 
 import json
