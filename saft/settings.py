@@ -205,9 +205,9 @@ TYPES: dict[str, type] = typing.get_type_hints(Settings)
 DEFAULT_PRESET = "best"
 PRESETS: dict[str, dict[str, Any]] = {"fast": {"encoder": NO_ENCODER}, "balanced": {"trained_layers": 0}, "best": {}}
 PRESET_HELP = {
-    "fast": "No encoder: a regression on n-grams, style, known labels and the words of neighbours.",
-    "balanced": "An encoder reads every text once and is not trained: a regression on that as well.",
-    "best": "The encoder's last layers are trained, with messages between interactions.",
+    "fast": "No encoder: a regression and trees on n-grams, style, known labels and the words of neighbours.",
+    "balanced": "An encoder reads every text once and is not trained: regression and trees on that as well.",
+    "best": "The encoder's last layers are trained, with messages between interactions, and mixed with the same.",
 }
 
 # Nothing but the encoder reads texts.

@@ -26,7 +26,7 @@ from saft.model.regression import RegressionModel
 from saft.model.saft import SaftModel
 from saft.settings import NO_ENCODER, Settings
 
-MOST_FITTED = 20_000  # rows of the regression on side features that the head starts from
+MOST_FITTED = 20_000  # rows that the regression on side features, and trees, are fitted to
 
 Build = Callable[[TextEncoder, Settings, Sizes], InteractionModel]
 

@@ -97,5 +97,5 @@ def kept_weights(best_epoch: int, epochs: int, trains_encoder: bool = True) -> s
     if best_epoch:
         return f"best after epoch {best_epoch}"
     if epochs:
-        return "best before the first epoch: no epoch was better than the regression that training starts from"
+        return "best before the first epoch: no epoch was better than regression and trees"
     return "not trained"

@@ -52,7 +52,7 @@ class ProgressBar(Callback):
         if self._epochs and not math.isnan(state.start_macro_f1):
             scores = _scores(state.start_macro_f1, state.start_micro_f1)
             if state.epochs:
-                self._print(f"Start   : {scores}, by the regression that training starts from")
+                self._print(f"Start   : {scores}, before training, by regression and trees")
             else:
                 self._print(f"Regression: {scores}; nothing is trained after it")
 

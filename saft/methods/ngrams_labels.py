@@ -7,7 +7,7 @@ histograms of the known labels of the user's and of the item's other interaction
 describes a training row is made without the labels of its fold, a fifth of all. How strongly W is pulled to zero is
 chosen for words and for labels by cross-validated likelihood (``saft/features/regression.py``).
 
-It takes seconds, and is part of what SAFT's head starts from: what every method with an encoder has to beat.
+It takes seconds, and is part of SAFT's start: what every method with an encoder has to beat.
 """
 
 from __future__ import annotations

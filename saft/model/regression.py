@@ -1,4 +1,4 @@
-"""RegressionModel: a linear model of the side features: what SAFT's head starts from, without the rest."""
+"""RegressionModel: a linear model of the side features: SAFT's start, without the rest."""
 
 from __future__ import annotations
 
