@@ -18,7 +18,7 @@ from saft.features.nodes import Attributes, gaussian_vectors
 from saft.features.sentences import SentenceModel
 from saft.features.style import StyleModel
 from saft.features.tokens import Tokens, tokenise
-from saft.features.trees import SEEN_DIMENSIONS
+from saft.features.trees import FITTED_DIMENSIONS
 from saft.settings import Settings
 from saft.structure.standardised import Structure
 
@@ -217,7 +217,7 @@ def _followed(fitted: np.ndarray, new: np.ndarray) -> np.ndarray:
 def new_structure(settings: Settings) -> Structure:
     """The unfitted embeddings that these settings name; trees alone look at few of their dimensions."""
     whole = settings.fuses and (settings.structure_tokens or settings.sampling != "random")
-    dim = settings.structure_dim if whole else min(settings.structure_dim, SEEN_DIMENSIONS)
+    dim = settings.structure_dim if whole else min(settings.structure_dim, FITTED_DIMENSIONS)
     if not settings.reads_structure:
         return Structure("none", "none", dim, settings.seed)
     return Structure(settings.distance, settings.centrality, dim, settings.seed)

@@ -24,7 +24,7 @@ from saft.features.ngrams import LARGEST
 from saft.features.regression import log_loss, log_softmax, single_thread
 from saft.hashing import hash_seed
 
-SEEN_DIMENSIONS = 8  # of each embedding of structure, the first ones
+FITTED_DIMENSIONS, SEEN_DIMENSIONS = 24, 8  # of each embedding of structure: for closeness, and the first ones as such
 LEAST_ROWS = 100  # fewer say nothing about conditions
 RATE, LEAVES, LEAST_IN_LEAF, PULL, COLUMNS_PER_SPLIT, MOST_ROUNDS = 0.1, 7, 20, 1.0, 0.5, 120
 BAG = 3  # models whose mean is taken

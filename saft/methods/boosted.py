@@ -1,7 +1,7 @@
 """Boosted trees on everything that SAFT's head is given, and on more. A rival of our own: what many would try first.
 
     p = softmax(Σ_t rate · tree_t(x)),   each tree fitted to the gradients of what is left (histogram gradient boosting)
-    x = [side features of SAFT; distance (16); centrality (16); log degrees of user and item; sentence vector (32)]
+    x = [side features of SAFT; distance (16); centrality (16); closeness; log degrees; sentence vector (32)]
 
 Side features (``saft/features/evidence.py``): class log-odds by n-grams and by the sentence vector, known labels of
 user and item, labels of alike texts, likeness, what is read in the texts of neighbours, style. All are made without the

@@ -24,6 +24,13 @@ from saft.online.subgraph import EgoGraph
 MOST_PARTS = 64  # of a text; from longer texts, several words are removed at a time
 
 
+STRUCTURE = {
+    "distance": "how near other interactions are",
+    "centrality": "how central it is",
+    "closeness": "how near user and item are to each other",
+}
+
+
 @dataclass(frozen=True)
 class WordEffect:
     text: str
@@ -172,8 +179,9 @@ def _without_neighbour(live: LiveNetwork, ego: EgoGraph, place: int) -> EgoGraph
 def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:
     """(name, meaning, the ego graph without it) of every input besides words and single neighbours."""
     found: list[tuple[str, str, EgoGraph]] = []
-    for role, meaning in (("distance", "how near other interactions are"), ("centrality", "how central it is")):
-        if role in ego.structure and (live.trees is not None or live.settings.structure_tokens):
+    for role, meaning in STRUCTURE.items():
+        seen_by_encoder = live.settings.structure_tokens and role != "closeness"
+        if role in ego.structure and (live.trees is not None or seen_by_encoder):
             blank = ego.structure | {role: np.zeros_like(ego.structure[role])}
             found.append((role, meaning, replace(ego, structure=blank)))
     for side in SIDES:

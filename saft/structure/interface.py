@@ -52,6 +52,21 @@ class InteractionEmbedding(ABC):
         by_user, by_item = self._folded_tables(users, items)
         return self._gathered(by_user.factors, by_item.factors, by_user.inverse, by_item.inverse, users, items)
 
+    def closeness(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """(interactions, 1) cosine of the user's and of the item's vector: how near the two are in the graph.
+
+        An interaction's own vector does not tell: it is made of both. 0 where one of them is nowhere.
+        """
+        users, items = checked(users, items)
+        by_user, by_item = self._folded_tables(users, items)
+        result = np.zeros((len(users), 1), np.float32)
+        for first in range(0, len(users), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            one, other = by_user.factors[by_user.inverse[rows]], by_item.factors[by_item.inverse[rows]]
+            lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+            np.divide((one * other).sum(axis=1), lengths, out=result[rows, 0], where=lengths > 0, casting="unsafe")
+        return result
+
     def fit_transform(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         return self.fit(users, items).transform(users, items)
 

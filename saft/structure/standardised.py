@@ -32,8 +32,11 @@ class Structure:
         return self
 
     def transform(self, users: np.ndarray, items: np.ndarray) -> dict[str, np.ndarray]:
-        """Role → (interactions, dim), float32."""
-        return {role: part.transform(users, items) for role, part in self.embeddings.items()}
+        """Role → (interactions, dim), float32; ``closeness`` has one column, see InteractionEmbedding.closeness."""
+        found = {role: part.transform(users, items) for role, part in self.embeddings.items()}
+        if "distance" in self.embeddings:
+            found["closeness"] = self.embeddings["distance"].raw.closeness(users, items)
+        return found
 
     def extend(self, users: np.ndarray, items: np.ndarray) -> None:
         """Fold in users and items that are new in these interactions."""

@@ -41,13 +41,13 @@ def test_columns_are_safts_side_features_structure_degrees_and_main_directions_o
     }
     np.testing.assert_array_equal(columns[:, : side.shape[1]], side)
     rest = columns[:, side.shape[1] :]
-    assert rest.shape[1] == 16 + 16 + 2 + 32
+    assert rest.shape[1] == 16 + 16 + 1 + 2 + 32
     for row in (0, 50, len(toy) - 1):
         degrees = [(nodes == nodes[row]).sum() for nodes in (toy.users, toy.items)]
-        np.testing.assert_allclose(rest[row, 32:34], np.log(degrees), rtol=1e-6)
+        np.testing.assert_allclose(rest[row, 33:35], np.log(degrees), rtol=1e-6)
     centred = loader.features.vectors - loader.features.vectors.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    np.testing.assert_allclose(np.abs(rest[:, 34:44]), np.abs(centred @ directions[:10].T), atol=1e-4)
+    np.testing.assert_allclose(np.abs(rest[:, 35:45]), np.abs(centred @ directions[:10].T), atol=1e-4)
 
 
 def test_columns_of_a_training_row_do_not_depend_on_its_own_label(toy, toy_settings, parts):

@@ -8,7 +8,7 @@ import torch
 
 import saft
 from saft.classifier.assembly import Assembly, fit_start
-from saft.features.trees import SEEN_DIMENSIONS
+from saft.features.trees import FITTED_DIMENSIONS
 from saft.model.regression import RegressionModel
 from saft.settings import Settings
 
@@ -50,7 +50,7 @@ def test_nothing_but_the_head_is_trained_and_no_message_is_passed(assembly):
     assert trained == {"head.weight", "head.bias"}
     assert assembly.cache is None
     assert assembly.model.message_shape == ()
-    assert all(vectors.shape[1] <= SEEN_DIMENSIONS for vectors in assembly.features.structure.values())
+    assert all(vectors.shape[1] <= FITTED_DIMENSIONS for vectors in assembly.features.structure.values())
     assert (assembly.layers is None) == (assembly.settings.encoder == "none")
 
 
