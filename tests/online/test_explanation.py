@@ -100,8 +100,8 @@ def test_every_kind_of_feature_has_an_effect_of_its_own(live, row):
         "distance", "centrality", "user", "item", "user labels", "item labels", "linear models", "neighbours' texts",
         "activity", "closeness",
     }  # fmt: skip
-    # Trees alone look at closeness, and only where a condition holds.
-    assert all(feature.effect for feature in found.features if feature.name != "closeness")
+    # Trees look at the last two, and only where a condition holds.
+    assert all(feature.effect for feature in found.features if feature.name not in ("closeness", "activity"))
     sizes = [abs(feature.effect) for feature in found.features]
     assert sizes == sorted(sizes, reverse=True)
     assert str(found.label) in str(found)
