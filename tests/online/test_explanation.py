@@ -1,11 +1,14 @@
 """Effects of words, neighbours and features, against predictions without them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import saft
 from saft import SaftClassifier
 from saft.data.network import HIDDEN
+from saft.metrics import softmax
 from saft.online.explanation import MOST_PARTS, _without_neighbour
 from saft.online.live import Interaction, LiveNetwork
 from saft.settings import TEXT_ONLY
@@ -101,7 +104,17 @@ def test_every_kind_of_feature_has_an_effect_of_its_own(live, row):
         "activity", "closeness",
     }  # fmt: skip
     # Trees look at the last two, and only where a condition holds.
-    assert all(feature.effect for feature in found.features if feature.name not in ("closeness", "activity"))
+    effects = {feature.name: feature.effect for feature in found.features}
+    assert all(effect for name, effect in effects.items() if name not in ("closeness", "activity"))
+    (ego,) = live.ego_graphs([Interaction(**row)])
+    without = {
+        "closeness": replace(ego, structure=ego.structure | {"closeness": np.zeros_like(ego.structure["closeness"])}),
+        "activity": replace(ego, evidence=ego.evidence.without_degrees()),
+    }
+    place = live.classes.to_list().index(found.label)
+    for name, other in without.items():
+        lost = found.probabilities[found.label] - softmax(live._logits([other]), live.classifier.temperature_)[0, place]
+        assert effects[name] == pytest.approx(lost, abs=1e-5)
     sizes = [abs(feature.effect) for feature in found.features]
     assert sizes == sorted(sizes, reverse=True)
     assert str(found.label) in str(found)
