@@ -2,6 +2,8 @@
 
 import pytest
 
+import saft
+from saft import SaftClassifier
 from saft.learning.trainer import Trainer
 
 
@@ -20,3 +22,20 @@ def _last_epoch_is_kept():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "_consider", keep)
         yield
+
+
+@pytest.fixture(scope="module")
+def network():
+    return saft.demo_network(400)
+
+
+@pytest.fixture(scope="module")
+def parts(network):
+    return saft.split(network)
+
+
+@pytest.fixture(scope="module")
+def fitted(network, parts, tiny_settings):
+    classifier = SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
+    assert classifier.report().best_epoch > 0
+    return classifier

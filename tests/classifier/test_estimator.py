@@ -1,12 +1,10 @@
-"""SaftClassifier through its public methods: fit, predict, score, embed, save, load; new users and items; bad input.
+"""SaftClassifier through its public methods: fit, predict, score, embed; new users and items; bad input.
 
-Covers: classifier.assembly, classifier.fitting, learning.prediction.
+Covers: classifier.fitting, learning.prediction.
 """
 
 import json
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,35 +13,9 @@ import torch
 
 import saft
 from saft import SaftClassifier
-from saft.classifier.assembly import Assembly
 from saft.classifier.estimator import known_rows
-from saft.classifier.storage import CHECKPOINT
-from saft.features.regression import fit_groups
-from saft.features.trees import tree_columns
-from saft.learning.prediction import predict_logits
 from saft.online.live import Interaction, LiveNetwork
-from saft.settings import NODES, WORDS_ALONE, Settings
-from saft.writing import replacing
-
-N = 400
-
-
-@pytest.fixture(scope="module")
-def network():
-    return saft.demo_network(N)
-
-
-@pytest.fixture(scope="module")
-def parts(network):
-    return saft.split(network)
-
-
-@pytest.fixture(scope="module")
-def fitted(network, parts, tiny_settings):
-    classifier = SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
-    assert classifier.report().best_epoch > 0
-    return classifier
-
+from saft.settings import NODES
 
 NEW = [
     {"user": "somebody new", "item": "something new", "text": "lovely"},
@@ -61,47 +33,6 @@ def test_predict_gives_the_rows_as_they_came_with_prediction_and_probabilities(n
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(probabilities, fitted.predict_proba(rows), atol=1e-6)
     assert table["prediction"].to_list() == [fitted.classes_[int(place)] for place in probabilities.argmax(axis=1)]
-
-
-@pytest.mark.parametrize("changes", [{}, {"ngrams": False}, {"labels": False}, {"fusion": "none"}])
-def test_the_start_is_the_best_that_side_features_give_alone(network, parts, tiny_settings, changes):
-    settings = Settings.of(tiny_settings | {"trees": False} | changes)
-    assembly = Assembly.fresh(settings, network.showing(parts.train))
-    loader, rows = assembly.loader(), np.sort(parts.train)
-    solved = fit_groups(
-        loader.side_features[rows],
-        loader.evidence.groups(),
-        loader.evidence.blocks(),
-        network.labels[rows],
-        network.n_classes,
-        loader.features.folds[rows],
-    ).weights
-    expected = loader.side_features @ solved[:-1] + solved[-1]
-    np.testing.assert_allclose(assembly.start(parts.test).logits, expected[parts.test], atol=0.02)
-
-
-def test_trees_count_as_much_as_held_out_rows_say_and_the_regression_the_rest(tiny_settings):
-    network = saft.demo_network(900)
-    train = np.arange(700)
-    assembly = Assembly.fresh(Settings.of(tiny_settings | {"encoder": "none"}), network.showing(train))
-    without = Assembly.fresh(Settings.of(tiny_settings | {"encoder": "none", "trees": False}), network.showing(train))
-    assert assembly.trees is not None
-    rows, loader = np.arange(700, 900), assembly.loader()
-    said = assembly.trees.log_odds(tree_columns(loader.evidence, loader.features.structure), loader.evidence.views)
-    weight = float(assembly.start_weights[-2, -1])  # of what the trees say of a class, for that class
-    assert 0 < weight <= 1
-    expected = (1 - weight) * without.start(rows).logits + weight * said[rows]
-    np.testing.assert_allclose(assembly.start(rows).logits, expected, atol=1e-4)
-
-
-def test_before_training_the_head_gives_the_best_that_known_labels_give_alone(network, parts, tiny_settings):
-    assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
-    labels_only = Settings.of(tiny_settings | WORDS_ALONE | {"fusion": "none"})
-    alone = Assembly.fresh(labels_only, network.showing(parts.train)).start(parts.test)
-    assert alone.is_head
-    assert not assembly.start(parts.test).is_head
-    found = predict_logits(assembly.model.eval(), assembly.loader(), parts.test)
-    np.testing.assert_allclose(found, alone.logits, atol=1e-4)
 
 
 def test_hidden_test_labels_do_not_matter(network, parts, fitted, tiny_settings):
@@ -205,47 +136,6 @@ def test_the_report_states_the_calibration_before_and_after(fitted):
     assert f"{report.calibration_error_after:.1%} after" in text
 
 
-def test_what_is_loaded_predicts_as_what_was_saved(network, parts, fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    again = saft.load(tmp_path / "model")
-    for rows in (network.take(parts.test), NEW):
-        np.testing.assert_array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
-    assert again.settings == fitted.settings
-    assert again.report() == fitted.report()
-    assert again.classes_.to_list() == fitted.classes_.to_list()
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_no_test_label_and_no_pickle_is_in_the_saved_folder(network, parts, fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    stored = pl.read_parquet(tmp_path / "model" / "interactions.parquet")["label"].to_numpy()
-    assert (stored[parts.test] == -100).all()
-    assert (stored[parts.valid] == network.labels[parts.valid]).all()
-    assert {path.suffix for path in (tmp_path / "model").rglob("*.*")} <= {".json", ".safetensors", ".parquet"}
-
-
-@pytest.mark.parametrize("changes", [
-    {"fusion": "none", "labels": False}, {"words": False}, {"cache_neighbours": False, "messages": "gau"},
-    {"nodes": "trained"}, {"full_batch": True}, {"trained_layers": 3},
-    {"distance": "none", "centrality": "none", "readout": "gated"}, {"sampling": "centrality", "centrality": "sketch"},
-])  # fmt: skip
-def test_every_variant_trains_saves_loads_and_predicts_new_rows(network, tiny_settings, tmp_path, changes):
-    classifier = SaftClassifier(**tiny_settings | {"epochs": 1} | changes).fit(network)
-    classifier.save(tmp_path / "model")
-    rows = [*NEW, {"user": network.user_ids[0], "item": network.item_ids[0], "text": "again"}]
-    np.testing.assert_array_equal(saft.load(tmp_path / "model").predict_proba(rows), classifier.predict_proba(rows))
-
-
-def test_label_types_survive(tiny_settings, tmp_path, network):
-    frame = network.to_frame()
-    for dtype, values in ((pl.Int64, [3, 5, 9]), (pl.Boolean, [True, False, False]), (pl.Float64, [0.5, 1.5, 2.0])):
-        labels = pl.Series("label", [values[code] for code in network.labels], dtype=dtype)
-        classifier = SaftClassifier(**tiny_settings | {"epochs": 1}).fit(frame.with_columns(labels))
-        classifier.save(tmp_path / str(dtype))
-        table = saft.load(tmp_path / str(dtype)).predict(frame.drop("label")[:5])
-        assert table["prediction"].dtype == dtype
-
-
 def test_learning_from_the_words_and_the_graph_works_at_all(network, tiny_settings):
     classifier = SaftClassifier(
         **tiny_settings | {"epochs": 12, "head_learning_rate": 3e-3, "learning_rate": 3e-3}
@@ -299,79 +189,6 @@ def test_an_older_prediction_is_replaced_with_a_note(network, fitted):
     table = fitted.predict(network.take(np.arange(3)))
     with pytest.warns(saft.InputWarning, match="prediction, probability_genuine"):
         assert fitted.predict(table).columns == table.columns
-
-
-def test_incomplete_mixed_up_and_newer_model_folders_are_refused(fitted, tmp_path):
-    folder = tmp_path / "model"
-    with pytest.raises(saft.InputError, match="There is no model folder"):
-        saft.load(folder)
-    fitted.save(folder)
-    for name in ("weights.safetensors", "users.parquet", "encoder/tokenizer.json"):
-        shutil.copytree(folder, tmp_path / "broken", dirs_exist_ok=True)
-        (tmp_path / "broken" / name).unlink()
-        with pytest.raises(saft.InputError, match=f"is incomplete: {name} is missing"):
-            saft.load(tmp_path / "broken")
-        shutil.copy(folder / "model.json", tmp_path / "broken" / name)
-        with pytest.raises(saft.InputError, match="is not the file that was saved"):
-            saft.load(tmp_path / "broken")
-        shutil.rmtree(tmp_path / "broken")
-    facts = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(facts | {"format": 99, "saft": "9.0"}))
-    with pytest.raises(saft.InputError, match=r"saft 9.0 in a newer format \(99\).*Update saft"):
-        saft.load(folder)
-    (folder / "model.json").write_text("{")
-    with pytest.raises(saft.InputError, match="is damaged"):
-        saft.load(folder)
-    (folder / "model.json").unlink()
-    with pytest.raises(saft.InputError, match="holds no model"):
-        saft.load(folder)
-
-
-def test_a_half_written_checkpoint_of_a_killed_training_does_not_prevent_saving(fitted, tmp_path):
-    folder = tmp_path / "model"
-    folder.mkdir()
-    with replacing(folder / CHECKPOINT) as left:
-        pass
-    (folder / CHECKPOINT).rename(left)  # as if the writer had been killed before its last step
-    fitted.save(folder)
-    assert not left.exists()
-    assert saft.load(folder).settings == fitted.settings
-
-
-def test_saving_replaces_a_model_but_nothing_else(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    fitted.save(tmp_path / "model")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "letter.txt").write_text("mine")
-    with pytest.raises(saft.InputError, match="holds something else"):
-        fitted.save(tmp_path / "other")
-    with pytest.raises(saft.InputError, match="is a file"):
-        fitted.save(tmp_path / "other" / "letter.txt")
-
-    def fails(folder):
-        raise RuntimeError("disk")
-
-    with pytest.raises(RuntimeError):
-        fitted.save(tmp_path / "new", also=fails)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
-    assert (tmp_path / "other" / "letter.txt").read_text() == "mine"
-
-
-def test_a_model_that_cannot_be_replaced_stays_where_it_was(fitted, tmp_path, monkeypatch):
-    fitted.save(tmp_path / "model")
-    before = (tmp_path / "model" / "model.json").read_text()
-    rename = Path.rename
-
-    def full(path, target):
-        if path.name == "new":
-            raise OSError(28, "No space left on device")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", full)
-    with pytest.raises(saft.InputError, match="No space left on device"):
-        fitted.save(tmp_path / "model")
-    assert (tmp_path / "model" / "model.json").read_text() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_settings_can_be_read_and_changed_as_in_scikit_learn():

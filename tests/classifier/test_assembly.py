@@ -1,0 +1,52 @@
+"""What a model predicts before training."""
+
+import numpy as np
+import pytest
+
+import saft
+from saft.classifier.assembly import Assembly
+from saft.features.regression import fit_groups
+from saft.features.trees import tree_columns
+from saft.learning.prediction import predict_logits
+from saft.settings import WORDS_ALONE, Settings
+
+
+@pytest.mark.parametrize("changes", [{}, {"ngrams": False}, {"labels": False}, {"fusion": "none"}])
+def test_the_start_is_the_best_that_side_features_give_alone(network, parts, tiny_settings, changes):
+    settings = Settings.of(tiny_settings | {"trees": False} | changes)
+    assembly = Assembly.fresh(settings, network.showing(parts.train))
+    loader, rows = assembly.loader(), np.sort(parts.train)
+    solved = fit_groups(
+        loader.side_features[rows],
+        loader.evidence.groups(),
+        loader.evidence.blocks(),
+        network.labels[rows],
+        network.n_classes,
+        loader.features.folds[rows],
+    ).weights
+    expected = loader.side_features @ solved[:-1] + solved[-1]
+    np.testing.assert_allclose(assembly.start(parts.test).logits, expected[parts.test], atol=0.02)
+
+
+def test_trees_count_as_much_as_held_out_rows_say_and_the_regression_the_rest(tiny_settings):
+    network = saft.demo_network(900)
+    train = np.arange(700)
+    assembly = Assembly.fresh(Settings.of(tiny_settings | {"encoder": "none"}), network.showing(train))
+    without = Assembly.fresh(Settings.of(tiny_settings | {"encoder": "none", "trees": False}), network.showing(train))
+    assert assembly.trees is not None
+    rows, loader = np.arange(700, 900), assembly.loader()
+    said = assembly.trees.log_odds(tree_columns(loader.evidence, loader.features.structure), loader.evidence.views)
+    weight = float(assembly.start_weights[-2, -1])  # of what the trees say of a class, for that class
+    assert 0 < weight <= 1
+    expected = (1 - weight) * without.start(rows).logits + weight * said[rows]
+    np.testing.assert_allclose(assembly.start(rows).logits, expected, atol=1e-4)
+
+
+def test_before_training_the_head_gives_the_best_that_known_labels_give_alone(network, parts, tiny_settings):
+    assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
+    labels_only = Settings.of(tiny_settings | WORDS_ALONE | {"fusion": "none"})
+    alone = Assembly.fresh(labels_only, network.showing(parts.train)).start(parts.test)
+    assert alone.is_head
+    assert not assembly.start(parts.test).is_head
+    found = predict_logits(assembly.model.eval(), assembly.loader(), parts.test)
+    np.testing.assert_allclose(found, alone.logits, atol=1e-4)
