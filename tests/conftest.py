@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import saft
+from saft.features import trees
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded at test time
 
@@ -22,6 +23,15 @@ def _own_cache(tmp_path_factory):
     """What is kept for later trainings is kept for this run of the tests only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _few_trees():
+    """Most trainings of the tests ask whether trees are handled right, and for that a few of them do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "MOST_ROUNDS", 25)
+        patch.setattr(trees, "BAG", 2)
         yield
 
 

@@ -13,12 +13,13 @@ from saft.features.folds import FOLDS, VIEWS
 from saft.features.ngrams import LARGEST
 from saft.features.trees import IMPOSSIBLE, LEAST_ROWS, TreeModel
 
-N, COLUMNS, ROUNDS = 300, 5, 12
+N, COLUMNS, ROUNDS, BAG = 300, 5, 12, 3
 
 
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch):
     monkeypatch.setattr(trees, "MOST_ROUNDS", ROUNDS)
+    monkeypatch.setattr(trees, "BAG", BAG)
 
 
 def drawn(n_classes: int, seed: int = 0, n_rows: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -38,7 +39,7 @@ def bag_of(columns, targets, rounds: int, seed: int) -> list[HistGradientBoostin
             max_iter=rounds, early_stopping=False,
             random_state=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]),
         ).fit(columns, targets)
-        for number in range(3)
+        for number in range(BAG)
     ]  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def centred(logits: np.ndarray) -> np.ndarray:
 def n_rounds(model: TreeModel, view: int) -> int:
     """Trees of this view, by the models of a bag and by the classes that have trees."""
     own = model.views == view
-    return int(own.sum()) // 3 // len(np.unique(model.classes[own]))
+    return int(own.sum()) // BAG // len(np.unique(model.classes[own]))
 
 
 def views_of(number: int, view: int) -> np.ndarray:
@@ -192,7 +193,7 @@ def test_flipped_labels_of_a_fold_change_the_number_of_its_trees_at_most():
     columns, targets, folds = drawn(2)
     before = TreeModel.fit(columns, targets, 2, folds, seed=0)
     after = TreeModel.fit(columns, np.where(folds == 1, 1 - targets, targets), 2, folds, seed=0)
-    of_bag = [[of_view(model, 1)[n * n_rounds(model, 1) :] for n in range(3)] for model in (before, after)]
+    of_bag = [[of_view(model, 1)[n * n_rounds(model, 1) :] for n in range(BAG)] for model in (before, after)]
     common = min(n_rounds(before, 1), n_rounds(after, 1))
     for first, second in zip(*of_bag, strict=True):
         assert first[:common] == second[:common]
