@@ -1,12 +1,14 @@
 """BERT+N-grams+LABELS: SAFT without its graph. A rival of our own.
 
-    logits = W [mean of the last layer's tokens; S; P; h_u; h_i; style] + b
+    logits  = (1 − share) · start + share · trained
+    start   = a regression, and boosted trees, on [S; P; h_u; h_i; style]
+    trained = W [mean of the last layer's tokens; h_u; h_i] + b
 
-The encoder is trained end to end, as many layers of it as for SAFT. S and P are the class log-odds of the text by its
-frozen sentence vector (from the layers below the trained ones) and by its n-grams, h_u and h_i histograms of the known
-labels of user and item, style how the text is written, as in ``sentence_labels.py``; the encoder is
-trained beside h_u and h_i, and mixed with the best prediction that all of these give alone, by a regression and boosted
-trees, as SAFT is.
+S and P are the class log-odds of the text by its frozen sentence vector (from the layers below the trained ones) and by
+its n-grams, h_u and h_i histograms of the known labels of user and item, style how the text is written, as in
+``sentence_labels.py``. The encoder is trained end to end, as many layers of it as for SAFT, and mixed with the start as
+SAFT is (saft/learning/start.py).
+
 There are no messages, no structure, no vectors of users and items, no texts of neighbours. So the distance to SAFT is
 what the graph brings beyond counts of labels.
 """
