@@ -187,11 +187,10 @@ class Trainer:
         """
         share, goodness = 1.0, None
         if self.start is not None and not self.start.is_head:
-            share = self.start.best_share(logits, self.valid_labels) if epoch else 0.0
-            if len(self.valid):
-                # The start mixed with itself is the start: an epoch has to be better.
-                goodness = self.start.goodness(logits, self.valid_labels, share if epoch else 0.5)
-                logits = self.start.mixed(logits, share)
+            # The start is mixed with itself: an epoch has to be better than that.
+            share, goodness = self.start.choose(logits, self.valid_labels)
+            share = share if epoch else 0.0
+            logits = self.start.mixed(logits, share)
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
         goodness = macro if goodness is None else goodness

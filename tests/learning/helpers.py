@@ -25,17 +25,16 @@ class Recorder(Callback):
         self.records.append(record)
 
 
-def score_as(monkeypatch, *scores):
-    """Let validation have these scores, one after the other; the first is that of the start, of which nothing is mixed
-    with the epochs."""
+def score_as(monkeypatch, *scores, share: float = 1.0):
+    """Let validation have these scores, one after the other, and this share of every epoch be kept; the first score is
+    that of the start."""
     given, latest = iter(scores), [0.0]
 
-    def score(*_) -> float:
+    def choose(*_) -> tuple[float, float]:
         latest[0] = next(given)
-        return latest[0]
+        return share, latest[0]
 
-    monkeypatch.setattr(Start, "best_share", lambda *_: 1.0)
-    monkeypatch.setattr(Start, "goodness", score)
+    monkeypatch.setattr(Start, "choose", choose)
     monkeypatch.setattr(trainer, "macro_f1", lambda *_: latest[0])
 
 

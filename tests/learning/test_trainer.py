@@ -12,7 +12,6 @@ from saft.classifier.assembly import Assembly
 from saft.classifier.estimator import SaftClassifier
 from saft.learning import trainer
 from saft.learning.prediction import predict_logits
-from saft.learning.start import Start
 from saft.settings import TEXT_ONLY, Settings
 from tests.learning.helpers import Recorder, score_as, weights
 
@@ -69,8 +68,7 @@ def test_the_delivered_model_is_the_mixture_that_validation_chose(network, tiny_
     parts = saft.split(network)
 
     def logits(share: float) -> np.ndarray:
-        score_as(monkeypatch, 0.1, 0.2, 0.3)
-        monkeypatch.setattr(Start, "best_share", lambda *_: share)
+        score_as(monkeypatch, 0.1, 0.2, 0.3, share=share)
         classifier = SaftClassifier(**tiny_settings).fit(network, train=parts.train, valid=parts.valid)
         return predict_logits(classifier.model_, classifier.assembly_.loader(), parts.test)
 
