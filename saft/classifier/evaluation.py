@@ -54,7 +54,8 @@ def what_removing_costs(classifier: SaftClassifier, rows: TextualInteractionNetw
     """(what the model read, Macro-F1, Micro-F1) on these labelled rows; first with everything.
 
     Parts are blanked and the rows predicted again; the model is not trained again. So this says what its predictions
-    rest on, not how well another model would do without.
+    rest on, not how well another model would do without. Messages are all that the texts of neighbours tell: what
+    linear models, trees and likeness make of them, and what is passed between interactions inside of the layers.
     """
     labels = classifier.label_codes(rows)
     whole, numbers = classifier.loader_for(rows)
@@ -103,13 +104,14 @@ def _variants(classifier: SaftClassifier, whole: BatchLoader, rows: np.ndarray) 
             variants["without n-grams"] = loader(evidence=evidence.without_reader(slice(whole.n_classes)))
     if features.structure:
         variants["without structure"] = loader(replace(features, structure=no_structure), evidence.without_degrees())
+    hears_texts = settings.passes_messages or evidence.around or evidence.words or evidence.likeness
+    if hears_texts:
+        variants["without messages"] = loader(evidence=evidence.without_neighbours_texts(), isolated=True)
     if settings.passes_messages:
-        variants["without messages"] = loader(isolated=True)
+        variants["without messages in layers"] = loader(isolated=True)
     if settings.labels:
         variants["without known labels"] = loader(labels=hidden, evidence=evidence.without_labels())
-    if evidence.around or evidence.words or evidence.likeness:
-        variants["without neighbours' texts"] = loader(evidence=evidence.without_neighbours_texts())
-    if settings.fuses or evidence.labels or evidence.around or evidence.words or evidence.likeness:
+    if settings.fuses or evidence.labels or hears_texts:
         alone = evidence.without_labels().without_neighbours_texts().without_degrees()
         variants["without the graph"] = loader(replace(features, structure=no_structure), alone, hidden, isolated=True)
     return variants

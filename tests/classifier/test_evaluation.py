@@ -51,7 +51,7 @@ def test_every_part_that_the_model_reads_is_removed_once(network, parts, fitted,
     names = [name for name, _, _ in what_removing_costs(fitted, rows)]
     assert names == [
         "everything", "without text", "without n-grams", "without structure", "without messages",
-        "without known labels", "without neighbours' texts", "without the graph",
+        "without messages in layers", "without known labels", "without the graph",
     ]  # fmt: skip
     text_only = saft.SaftClassifier(**tiny_settings | TEXT_ONLY).fit(network)
     assert [name for name, _, _ in what_removing_costs(text_only, rows)] == ["everything", "without text"]
@@ -64,8 +64,8 @@ def test_of_a_model_without_a_trained_encoder_the_parts_of_its_evidence_are_remo
     classifier = saft.SaftClassifier(**tiny_settings | changes).fit(network.hiding(parts.test))
     removed = {name: macro for name, macro, _ in what_removing_costs(classifier, network.take(parts.test))}
     assert list(removed) == [
-        "everything", "without text", "without n-grams", "without structure", "without known labels",
-        "without neighbours' texts", "without the graph",
+        "everything", "without text", "without n-grams", "without structure", "without messages",
+        "without known labels", "without the graph",
     ]  # fmt: skip
     assert removed["without text"] < removed["everything"]
 

@@ -122,7 +122,7 @@ def test_a_preset_without_training_is_trained_used_and_reported_without_talk_of_
     assert f"Preset {preset}." in card
     for text in (made.stderr, made.stdout, card.partition("| setting | value |")[0]):
         assert "epoch" not in text.lower()
-    assert "without messages" not in card
+    assert "without messages in layers" not in card
     assert run("predict", preset, "new.csv", "--out", f"{preset}.csv", folder=folder).returncode == 0
     assert run("embed", preset, "new.csv", "--out", f"{preset}.npy", folder=folder).returncode == 0
     assert "no interrupted training" in run(
