@@ -78,10 +78,15 @@ class ModelSettings(_Group):
         "residual starts as the pretrained encoder; none reads the text alone.",
         ("residual", "paper", "none"),
     )
-    messages: str = _setting("lga", "Messages go by line graph attention or by a gated attention unit.", ("lga", "gau"))
-    user_messages: bool = _setting(True, "Interactions of the same user exchange messages.")
-    item_messages: bool = _setting(True, "Interactions of the same item exchange messages.")
-    text_messages: bool = _setting(True, "A message carries the text of its interaction, not only its user and item.")
+    messages: str = _setting(
+        "content",
+        "Layers hear of neighbours what is read in their texts and labels (content), or states of sampled neighbours, "
+        "by line graph attention (lga) or a gated attention unit (gau).",
+        ("content", "lga", "gau"),
+    )
+    user_messages: bool = _setting(True, "lga and gau: interactions of the same user exchange states.")
+    item_messages: bool = _setting(True, "lga and gau: interactions of the same item exchange states.")
+    text_messages: bool = _setting(True, "lga and gau: a state carries the text, not only user and item.")
     structure_tokens: bool = _setting(False, "Distance and centrality stand beside the text as tokens, for the proxy.")
     rounds: int = _setting(2, "R: each layer passes messages in this many rounds.")
     delta: float = _setting(1.0, "δ: this much of its own state is added to an interaction in every round.")
@@ -145,6 +150,8 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
             raise InputError(
                 "cache_neighbours=True needs fusion='residual'; with fusion='paper' neighbours are encoded again."
             )
+        if self.fusion == "paper" and self.messages == "content":
+            raise InputError("fusion='paper' passes states between interactions; choose messages='lga' or 'gau'.")
         if self.fuses and getattr(self, self.sampling, "") == "none":
             raise InputError(f"sampling={self.sampling!r} needs the {self.sampling} embedding; it is 'none'.")
 
@@ -191,8 +198,8 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
 
     @property
     def passes_messages(self) -> bool:
-        """Whether anything is passed from interaction to interaction."""
-        return self.fuses and (self.user_messages or self.item_messages)
+        """Whether states of layers are passed from interaction to interaction."""
+        return self.fuses and self.messages != "content" and (self.user_messages or self.item_messages)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -207,7 +214,7 @@ PRESETS: dict[str, dict[str, Any]] = {"fast": {"encoder": NO_ENCODER}, "balanced
 PRESET_HELP = {
     "fast": "No encoder: a regression and trees on n-grams, style, known labels and the words of neighbours.",
     "balanced": "An encoder reads every text once and is not trained: regression and trees on that as well.",
-    "best": "The encoder's last layers are trained, with messages between interactions, and mixed with the same.",
+    "best": "The encoder's last layers are trained, hearing of neighbours, and mixed with the same.",
 }
 
 # Nothing but the encoder reads texts.
@@ -218,8 +225,9 @@ WORDS_ALONE = {
 
 # The method as the paper prints it, corrected only where a formula cannot be computed.
 AS_PRINTED = {
-    "fusion": "paper", "readout": "paper", "labels": False, "nodes": "gaussian", "cache_neighbours": False,
-    "sampling": "distance", "loss": "paper", "text_messages": False, "structure_tokens": True,
+    "fusion": "paper", "messages": "lga", "readout": "paper", "labels": False, "nodes": "gaussian",
+    "cache_neighbours": False, "sampling": "distance", "loss": "paper", "text_messages": False,
+    "structure_tokens": True,
 } | WORDS_ALONE  # fmt: skip
 TEXT_ONLY = {"fusion": "none", "labels": False} | WORDS_ALONE
 STRUCTURE_ONLY = {"words": False}

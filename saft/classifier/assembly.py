@@ -211,15 +211,17 @@ def fit_learnt(loader: BatchLoader, n_weights: int) -> torch.Tensor:
     """(``n_weights``, classes) the best prediction from the learnt columns alone; zeros for all others."""
     rows, learnt = _fitted_rows(loader), loader.learnt_columns
     evidence = loader.evidence.take(rows)
-    blocks = [
-        slice(block.start - learnt.start, block.stop - learnt.start)
-        for block in evidence.blocks()
-        if learnt.start <= block.start < learnt.stop
-    ]
+
+    def inside(columns: slice) -> bool:
+        return learnt.start <= columns.start < learnt.stop
+
+    def shifted(columns: slice) -> slice:
+        return slice(columns.start - learnt.start, columns.stop - learnt.start)
+
     fitted = fit_groups(
         evidence.features()[:, learnt],
-        {"learnt": slice(0, learnt.stop - learnt.start)},
-        blocks,
+        {name: shifted(columns) for name, columns in evidence.groups().items() if inside(columns)},
+        [shifted(block) for block in evidence.blocks() if inside(block)],
         loader.labels[rows],
         loader.n_classes,
         loader.features.folds[rows],

@@ -23,7 +23,7 @@ Draw = Callable[["Trial"], Any]  # how Optuna draws a setting
 SPACE: dict[str, Draw] = {
     "learning_rate": lambda trial: trial.suggest_float("learning_rate", 2e-5, 5e-4, log=True),
     "head_learning_rate": lambda trial: trial.suggest_float("head_learning_rate", 3e-4, 5e-3, log=True),
-    "messages": lambda trial: trial.suggest_categorical("messages", ["lga", "gau"]),
+    "messages": lambda trial: trial.suggest_categorical("messages", ["content", "lga", "gau"]),
     "nodes": lambda trial: trial.suggest_categorical("nodes", list(NODES)),
     "rounds": lambda trial: trial.suggest_int("rounds", 1, 3),
     "delta": lambda trial: trial.suggest_float("delta", 0.0, 2.0, step=0.5),

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from saft.data.network import HIDDEN
 from saft.features.arrays import Features
-from saft.features.evidence import Evidence
+from saft.features.evidence import NEIGHBOURS_TELL, Evidence
 from saft.features.folds import NO_FOLD
 from saft.features.gathering import Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
@@ -135,8 +135,11 @@ class BatchLoader:
 
     @property
     def learnt_columns(self) -> slice:
-        """Those of the side features that the trained part of a model sees: the known labels."""
-        return self._gather(slice(0)).groups().get("labels", slice(0, 0))
+        """Those of the side features that the trained part of a model sees: what neighbours tell of it."""
+        settings, groups = self.settings, self._gather(slice(0)).groups()
+        hears_texts = settings.fuses and settings.messages == "content"
+        told = [groups[name] for name in (NEIGHBOURS_TELL if hears_texts else ("labels",)) if name in groups]
+        return slice(told[0].start, told[-1].stop) if told else slice(0, 0)
 
     @property
     def side_features(self) -> np.ndarray:

@@ -17,10 +17,14 @@ itself: it can be cached, and it contains no label.
 The message state is ũ (and ĩ) plus the mean of the text states (``text_messages``), so that messages carry text from
 the first step on; the user token alone contains little of it before training.
 
-Label-aware messages: u⁰ of an interaction is its message state plus the state of its visible label, if it has one. The
-known labels around an interaction are one more token that only the proxy attends to, and one more input of the head,
-which starts from the best prediction that they give alone. What linear models and trees read in the words is not shown
-to the trained part: it would learn less from the words itself. It is mixed in after training (saft/learning/start.py).
+Label-aware messages: u⁰ of an interaction is its message state plus the state of its visible label, if it has one.
+
+What neighbours tell of an interaction in numbers (the known labels of its user and item, those of texts like its own,
+what is read in texts without a label: see saft/features/evidence.py) is one more token that only the proxy attends to,
+and one more input of the head, which starts from the best prediction that it gives alone. With messages="content", the
+default, that is all that passes between interactions: sums over all neighbours, made once, instead of û and î. With
+"lga" and "gau" it is the known labels. What linear models and trees read in its own words is not shown to the trained
+part: it would learn less from the words itself. It is mixed in after training (saft/learning/start.py).
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ class SaftLayer(nn.Module):
     def __init__(self, width: int, settings: Settings, added: int) -> None:
         super().__init__()
         kind = LineGraphAttention if settings.messages == "lga" else GatedAttentionUnit
-        sides = {"user": settings.user_messages, "item": settings.item_messages}
+        sides = {"user": settings.user_messages, "item": settings.item_messages} if settings.passes_messages else {}
         residual = settings.fusion == "residual"
         self.messages = nn.ModuleDict(
             {side: kind(width, settings.rounds, settings.delta, residual) for side, wanted in sides.items() if wanted}
@@ -151,7 +155,7 @@ class SaftModel(SideFeatureModel):
         )
         if self.n_learnt:
             self.side_token = tokens(self.n_learnt)
-        if settings.labels:
+        if settings.labels and settings.passes_messages:
             self.label_states = nn.Embedding(sizes.n_classes + 1, width, padding_idx=sizes.n_classes)
             nn.init.zeros_(self.label_states.weight)
 
@@ -170,20 +174,26 @@ class SaftModel(SideFeatureModel):
             "item": self.node_tokens["item"](batch.item_nodes).index_select(0, batch.items),
         }
         added, attention_levels = self._added_tokens(batch, node_states)
-        own = {side: self._own_state(batch, states) for side, states in node_states.items()}
+        own = {}
+        if self.message_shape:
+            own = {side: self._own_state(batch, states) for side, states in node_states.items()}
         if self.first:
             proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
         message_states = []
         for number, layer in enumerate(self.layers):
             previous = proxy, texts
             proxy, texts, pair = self._run(self.first + number, proxy, texts, masks, added, attention_levels)
-            if self.settings.text_messages:
-                pair = pair + means(texts, masks)[:, None]
-            message_states.append(pair.detach())
-            proxy = layer(proxy, added, self._starts(number, pair, batch, own), nodes)
+            starts = {}
+            if self.message_shape:
+                if self.settings.text_messages:
+                    pair = pair + means(texts, masks)[:, None]
+                message_states.append(pair.detach())
+                starts = self._starts(number, pair, batch, own)
+            proxy = layer(proxy, added, starts, nodes)
         last = self._layer_output(batch, masks, proxy, texts)
         before = self._layer_output(batch, masks, *previous) if self.readout.uses_previous else None
-        return self._output(batch, self.readout(last, before), torch.stack(message_states, dim=1))
+        message_state = torch.stack(message_states, dim=1) if message_states else None
+        return self._output(batch, self.readout(last, before), message_state)
 
     def _added_tokens(self, batch: Batch, node_states: dict[str, Tensor]) -> tuple[Tensor, list[int]]:
         """(encoded, added, width) user, item, structure and side tokens, and the attention level of each."""
@@ -220,8 +230,8 @@ class SaftModel(SideFeatureModel):
                 levels[length + 1 :] = torch.tensor(attention_levels, device=states.device)
             joined = torch.cat([first[:, None], states, extra], dim=1)
             joined_mask = functional.pad(mask, (1, more), value=1)
-            # The next layer gets fresh added tokens: of these, only the user's and the item's output is used.
-            wanted = 1 + length + min(more, 2)
+            # The next layer gets fresh added tokens: of these, only messages use the user's and the item's output.
+            wanted = 1 + length + (min(more, 2) if self.message_shape else 0)
             after = self.encoder.run_layer(number, joined, joined_mask, positions, levels, wanted)
             proxies.append(after[:, 0])
             read.append(after[:, 1 : length + 1])

@@ -109,11 +109,11 @@ def _interaction(given: Mapping[str, Any]) -> Interaction:
 
 def _explained(live: LiveNetwork, ego: EgoGraph, text: str) -> Explanation:
     spans = _parts(text) if live.settings.words else []
-    neighbours = range(len(ego.neighbourhood.rows))
+    neighbours = _neighbours_of(live, ego)
     features = _features(live, ego)
     changed = [
         *_without_words(live, ego, text, spans),
-        *(_without_neighbour(live, ego, place) for place in neighbours),
+        *(_without_neighbour(live, ego, number) for number in neighbours),
         *(without for _, _, without in features),
     ]
     probabilities = live.probabilities([ego, *changed])
@@ -128,8 +128,8 @@ def _explained(live: LiveNetwork, ego: EgoGraph, text: str) -> Explanation:
             for (start, end), effect in zip(spans, by_word.tolist(), strict=True)
         ],
         neighbours=_sorted(
-            _neighbour(live, ego, place, effect)
-            for place, effect in zip(neighbours, by_neighbour.tolist(), strict=True)
+            _neighbour(live, ego, number, effect)
+            for number, effect in zip(neighbours, by_neighbour.tolist(), strict=True)
         ),
         features=_sorted(
             FeatureEffect(name, meaning, effect)
@@ -169,11 +169,22 @@ def _without_words(live: LiveNetwork, ego: EgoGraph, text: str, spans: list[tupl
     return found
 
 
-def _without_neighbour(live: LiveNetwork, ego: EgoGraph, place: int) -> EgoGraph:
+def _neighbours_of(live: LiveNetwork, ego: EgoGraph) -> list[int]:
+    """Numbers of the neighbours whose effect is measured: those that send states, else those with the most alike texts.
+
+    (All neighbours count in the evidence, but of hundreds, hardly any moves the prediction alone.)
+    """
+    if live.settings.passes_messages:
+        return ego.neighbourhood.rows.tolist()
+    if not (ego.evidence.labels or ego.evidence.words or ego.evidence.likeness or ego.evidence.around):
+        return []
+    return live.evidence.most_alike(ego.number, ego.codes, ego.read, live.settings.neighbours).tolist()
+
+
+def _without_neighbour(live: LiveNetwork, ego: EgoGraph, neighbour: int) -> EgoGraph:
     """The ego graph without the message, the label and the words of this neighbour."""
-    neighbour = int(ego.neighbourhood.rows[place])
     evidence = live.evidence.of(ego.number, ego.codes, ego.read, neighbour)
-    return replace(ego, neighbourhood=ego.neighbourhood.without(place), evidence=evidence)
+    return replace(ego, neighbourhood=ego.neighbourhood.without(neighbour), evidence=evidence)
 
 
 def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:
@@ -204,7 +215,6 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
     return found
 
 
-def _neighbour(live: LiveNetwork, ego: EgoGraph, place: int, effect: float) -> NeighbourEffect:
-    number = int(ego.neighbourhood.rows[place])
-    shared = " and ".join(side for side in SIDES if ego.neighbourhood.shares_node[side][place])
+def _neighbour(live: LiveNetwork, ego: EgoGraph, number: int, effect: float) -> NeighbourEffect:
+    shared = " and ".join(name for name, side in live.sides.items() if side.nodes.values[number] == ego.codes[name])
     return NeighbourEffect(number, live.interaction(number), shared, effect)

@@ -219,7 +219,7 @@ class LiveNetwork:
             for name in SIDES:
                 slot = int(self.featurizer.node_slots(name, np.array([code[name]]))[0])
                 nodes[name] = EgoNode(slot, vectors[name][at], bool((sampled[name] == number).any()))
-            around = self._neighbourhood(number, sampled, code)
+            around = self._neighbourhood(number, sampled)
             embeddings = {role: rows[at] for role, rows in structure.items()}
             own = read.one(at, view)
             evidence = self.evidence.of(number, code, own)
@@ -233,13 +233,12 @@ class LiveNetwork:
         states = self.layers.states(tokens)
         return [states.of(text) for text in range(len(tokens))]
 
-    def _neighbourhood(self, number: int, sampled: dict[str, np.ndarray], codes: dict[str, int]) -> Neighbourhood:
+    def _neighbourhood(self, number: int, sampled: dict[str, np.ndarray]) -> Neighbourhood:
         rows = np.unique(np.concatenate(list(sampled.values())))
         rows = rows[rows != number]
         return Neighbourhood(
             rows,
             {name: (rows[:, None] == sample).any(axis=1) for name, sample in sampled.items()},
-            {name: side.nodes.values[rows] == codes[name] for name, side in self.sides.items()},
             self.labels.values[rows],
             self._states.values[rows],
         )

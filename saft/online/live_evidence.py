@@ -147,6 +147,19 @@ class LiveEvidence:
             views=np.array([view]),
         )
 
+    def most_alike(self, number: int, codes: dict[str, int], own: ReadText, most: int) -> np.ndarray:
+        """Numbers of other interactions of its user and of its item, at most so many of each, whose texts are most like
+        its own; without sentence vectors, labelled ones first."""
+        found = []
+        for name, side in self.sides.items():
+            members = side.members(codes[name])
+            others = compared(members[members != number], self.labels.values, self.settings.seed)
+            near = self._directions.values[others] @ own.vector
+            if not len(own.vector):
+                near = self.labels.values[others] != HIDDEN
+            found.append(others[np.argsort(-near.astype(np.float64), kind="stable")[:most]])
+        return np.unique(np.concatenate(found))
+
     def _number_of_others(self, name: str, code: int, number: int, without: int | None) -> float:
         side = self.sides[name]
         if code >= len(side.ids):

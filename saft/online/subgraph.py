@@ -39,16 +39,14 @@ class Neighbourhood:
 
     rows: np.ndarray  # their numbers in the network
     is_source: dict[str, np.ndarray]  # side → which of them are in the sample of the user, of the item
-    shares_node: dict[str, np.ndarray]  # side → which of them have the same user, the same item
     labels: np.ndarray  # visible ones, HIDDEN elsewhere
     states: np.ndarray  # (neighbours, *message shape) their message states
 
-    def without(self, position: int) -> Neighbourhood:
-        rest = np.arange(len(self.rows)) != position
-        is_source, shares_node = (
-            {side: which[rest] for side, which in by_side.items()} for by_side in (self.is_source, self.shares_node)
-        )
-        return Neighbourhood(self.rows[rest], is_source, shares_node, self.labels[rest], self.states[rest])
+    def without(self, number: int) -> Neighbourhood:
+        """Without the interaction of this number, if it is among them."""
+        rest = self.rows != number
+        is_source = {side: which[rest] for side, which in self.is_source.items()}
+        return Neighbourhood(self.rows[rest], is_source, self.labels[rest], self.states[rest])
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 
 import saft
 from saft.classifier.assembly import Assembly
+from saft.features.evidence import NEIGHBOURS_TELL
 from saft.features.regression import fit_groups
 from saft.features.trees import tree_columns
 from saft.learning.prediction import predict_logits
@@ -42,8 +43,32 @@ def test_trees_count_as_much_as_held_out_rows_say_and_the_regression_the_rest(ti
     np.testing.assert_allclose(assembly.start(rows).logits, expected, atol=1e-4)
 
 
-def test_before_training_the_head_gives_the_best_that_known_labels_give_alone(network, parts, tiny_settings):
+def test_before_training_the_head_gives_the_best_that_neighbours_tell(network, parts, tiny_settings):
     assembly = Assembly.fresh(Settings.of(tiny_settings), network.showing(parts.train))
+    loader, rows = assembly.loader(), np.sort(parts.train)
+    evidence, told = loader.evidence, loader.learnt_columns
+    groups = {name: columns for name, columns in evidence.groups().items() if name in NEIGHBOURS_TELL}
+    assert [*groups] == [*NEIGHBOURS_TELL]
+    assert (told.start, told.stop) == (groups["labels"].start, groups["neighbours"].stop)
+    solved = fit_groups(
+        evidence.features()[rows][:, told],
+        {name: slice(own.start - told.start, own.stop - told.start) for name, own in groups.items()},
+        [
+            slice(block.start - told.start, block.stop - told.start)
+            for block in evidence.blocks()
+            if told.start <= block.start < told.stop
+        ],
+        network.labels[rows],
+        network.n_classes,
+        loader.features.folds[rows],
+    ).weights
+    expected = evidence.features()[parts.test][:, told] @ solved[:-1] + solved[-1]
+    found = predict_logits(assembly.model.eval(), loader, parts.test)
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+def test_where_states_are_passed_the_head_starts_from_known_labels_alone(network, parts, tiny_settings):
+    assembly = Assembly.fresh(Settings.of(tiny_settings | {"messages": "lga"}), network.showing(parts.train))
     labels_only = Settings.of(tiny_settings | WORDS_ALONE | {"fusion": "none"})
     alone = Assembly.fresh(labels_only, network.showing(parts.train)).start(parts.test)
     assert alone.is_head

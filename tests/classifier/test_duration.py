@@ -61,11 +61,12 @@ def test_reading_costs_every_distinct_text_a_token_at_a_time_in_every_frozen_lay
 @pytest.mark.parametrize(
     ("changes", "added", "texts_per_row", "has_messages"),
     [
-        ({}, ADDED_TOKENS, 1, True),
-        ({"structure_tokens": True}, ADDED_TOKENS + STRUCTURE_TOKENS, 1, True),
+        ({}, ADDED_TOKENS, 1, False),
+        ({"messages": "lga"}, ADDED_TOKENS, 1, True),
+        ({"structure_tokens": True}, ADDED_TOKENS + STRUCTURE_TOKENS, 1, False),
         ({"fusion": "none"}, 0, 1, False),
-        ({"cache_neighbours": False, "neighbours": 3}, ADDED_TOKENS, 7, True),
-        ({"user_messages": False, "item_messages": False}, ADDED_TOKENS, 1, False),
+        ({"messages": "gau", "cache_neighbours": False, "neighbours": 3}, ADDED_TOKENS, 7, True),
+        ({"messages": "lga", "user_messages": False, "item_messages": False}, ADDED_TOKENS, 1, False),
     ],
 )
 def test_an_epoch_costs_training_rows_there_and_back_and_others_there(changes, added, texts_per_row, has_messages):
@@ -91,7 +92,10 @@ def test_an_epoch_costs_training_rows_there_and_back_and_others_there(changes, a
 
 def test_after_an_epoch_at_most_as_many_states_are_renewed_as_rows_were_trained():
     few = replace(TASK, rows=1000)
-    one, two = (Estimate(Settings(trained_layers=2, epochs=epochs, least_steps=1), few, PACE) for epochs in (1, 2))
+    one, two = (
+        Estimate(Settings(messages="lga", trained_layers=2, epochs=epochs, least_steps=1), few, PACE)
+        for epochs in (1, 2)
+    )
     expected = few.train * one.there_and_back + (few.valid + few.train) * one.there
     assert two.training() - one.training() == pytest.approx(expected)
 

@@ -51,7 +51,7 @@ def test_every_part_that_the_model_reads_is_removed_once(network, parts, fitted,
     names = [name for name, _, _ in what_removing_costs(fitted, rows)]
     assert names == [
         "everything", "without text", "without n-grams", "without structure", "without messages",
-        "without messages in layers", "without known labels", "without the graph",
+        "without known labels", "without the graph",
     ]  # fmt: skip
     text_only = saft.SaftClassifier(**tiny_settings | TEXT_ONLY).fit(network)
     assert [name for name, _, _ in what_removing_costs(text_only, rows)] == ["everything", "without text"]

@@ -54,7 +54,9 @@ def finish(process: subprocess.Popen) -> None:
     assert process.returncode == 0, errors
 
 
-@pytest.mark.parametrize("changes", [{}, {"fusion": "paper", "cache_neighbours": False, "neighbours": 1}])
+@pytest.mark.parametrize(
+    "changes", [{"messages": "lga"}, {"fusion": "paper", "messages": "lga", "cache_neighbours": False, "neighbours": 1}]
+)
 def test_killed_at_a_random_step_and_resumed_the_weights_are_those_of_an_uninterrupted_run(
     tmp_path, tiny_settings, changes
 ):

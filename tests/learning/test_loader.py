@@ -42,7 +42,7 @@ def loader_with(network, features, rows, values=None, cache=True, **changes) -> 
         features,
         visible,
         network.n_classes,
-        Settings.of({"batch_size": 16, "cache_neighbours": cache} | changes),
+        Settings.of({"batch_size": 16, "cache_neighbours": cache, "messages": "lga"} | changes),
         cached,
     )
 

@@ -15,6 +15,11 @@ N = 240
 
 
 @pytest.fixture(scope="module")
+def tiny_settings(tiny_settings):
+    return tiny_settings | {"messages": "lga"}
+
+
+@pytest.fixture(scope="module")
 def network():
     return saft.demo_network(N)
 

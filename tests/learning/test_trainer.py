@@ -23,7 +23,9 @@ def network():
     return saft.demo_network(N)
 
 
-@pytest.mark.parametrize("changes", [{}, {"fusion": "paper", "cache_neighbours": False, "readout": "paper"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"fusion": "paper", "messages": "gau", "cache_neighbours": False, "readout": "paper"}]
+)
 def test_the_same_seed_gives_the_same_weights_bit_for_bit(network, tiny_settings, changes):
     first, second = (SaftClassifier(**tiny_settings | changes).fit(network) for _ in range(2))
     other = SaftClassifier(**tiny_settings | changes, seed=1).fit(network)

@@ -25,6 +25,7 @@ from saft.model.saft import ADDED, PROXY, TEXT, SaftModel
 from saft.settings import AS_PRINTED, TEXT_ONLY, Settings
 
 N = 60
+LGA = {"messages": "lga"}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def made(network, settings: Settings) -> tuple[SaftModel, Batch]:
     for parameter in model.parameters():  # those that start at zero take part too
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.1)
-    if settings.cache_neighbours and model.fused:
+    if settings.cache_neighbours and model.message_shape:
         loader.cache = NeighbourCache(torch.randn(N, *model.message_shape).half())
     view = next(loader.prediction_passes(np.arange(7)))
     return model, loader.batch(view.batches[0], view)
@@ -62,7 +63,7 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     user_tokens = model.node_tokens["user"](batch.user_nodes)[batch.users]
     item_tokens = model.node_tokens["item"](batch.item_nodes)[batch.items]
     added = [literal_added(model, batch, e, user_tokens[e], item_tokens[e]) for e in range(len(texts))]
-    n_side = int(model.settings.labels)
+    n_side = int(model.n_learnt > 0)
     attention_levels = [ADDED] * (added[0].shape[1] - n_side) + [PROXY] * n_side
 
     def run(number: int, e: int, extra: torch.Tensor) -> torch.Tensor:
@@ -107,7 +108,7 @@ def literal_added(model, batch, e, user_token, item_token) -> torch.Tensor:
     """(1, added, width) the tokens beside the text of interaction e."""
     tokens = [user_token, item_token]
     tokens += [model.structure_tokens[role](batch.structure[role][e]) for role in model.structure_tokens]
-    if model.settings.labels:
+    if model.n_learnt:
         tokens.append(model.side_token(batch.side_features[e][model.sizes.learnt]))
     return torch.stack(tokens)[None]
 
@@ -157,14 +158,16 @@ def literal_logits(model, batch, e, proxy, states, before) -> torch.Tensor:
 
 VARIANTS = {
     "product": {},
+    "states of neighbours": LGA,
     "all layers trained": {"trained_layers": 3},
+    "all layers trained, states of neighbours": LGA | {"trained_layers": 3},
     "one layer trained": {"trained_layers": 1},
     "as printed, all layers trained": AS_PRINTED | {"trained_layers": 3},
     "as printed, lga": AS_PRINTED,
     "as printed, gau": AS_PRINTED | {"messages": "gau"},
     "gated readout, gau, trained nodes": {"readout": "gated", "messages": "gau", "nodes": "trained"},
-    "encoded neighbours": {"cache_neighbours": False},
-    "without words in messages": {"text_messages": False},
+    "encoded neighbours": LGA | {"cache_neighbours": False},
+    "without words in messages": LGA | {"text_messages": False},
     "words in messages under paper fusion": AS_PRINTED | {"text_messages": True},
     "n-grams without labels": {"labels": False},
     "labels without n-grams": {"ngrams": False},
@@ -172,11 +175,11 @@ VARIANTS = {
     "no side features": {"labels": False, "ngrams": False, "sentences": False},
     "labels under paper fusion": AS_PRINTED | {"labels": True},
     "without user-wise messages": AS_PRINTED | {"user_messages": False},
-    "without item-wise messages": {"item_messages": False},
+    "without item-wise messages": LGA | {"item_messages": False},
     "without both": AS_PRINTED | {"user_messages": False, "item_messages": False},
     "without distance": AS_PRINTED | {"distance": "none", "sampling": "centrality"},
     "without centrality": AS_PRINTED | {"centrality": "none"},
-    "three rounds, other weights": {"rounds": 3, "delta": 0.4, "lam": 1.7, "labels": False},
+    "three rounds, other weights": LGA | {"rounds": 3, "delta": 0.4, "lam": 1.7, "labels": False},
     "other structure": {"distance": "common_neighbours", "centrality": "sketch"},
     "full batch": AS_PRINTED | {"full_batch": True},
 }
@@ -200,7 +203,7 @@ def test_under_residual_fusion_the_text_is_encoded_exactly_as_by_the_pretrained_
 
 
 def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, tiny_settings):
-    model, batch = made(network, Settings.of(tiny_settings))
+    model, batch = made(network, Settings.of(tiny_settings | LGA))
     fresh = SaftModel(model.encoder, model.settings, model.sizes).eval()
     with torch.no_grad():
         start = fresh(batch).logits
@@ -209,7 +212,7 @@ def test_a_fresh_residual_model_ignores_its_neighbours_until_it_learns(network, 
 
 
 def test_the_message_state_depends_on_nothing_but_the_interaction_itself(network, tiny_settings):
-    model, batch = made(network, Settings.of(tiny_settings))
+    model, batch = made(network, Settings.of(tiny_settings | LGA))
     changed = dataclasses.replace(
         batch, cached=batch.cached + 1, side_features=batch.side_features + 1, labels=torch.zeros_like(batch.labels)
     )

@@ -9,7 +9,7 @@ import saft
 from saft import SaftClassifier
 from saft.data.network import HIDDEN
 from saft.metrics import softmax
-from saft.online.explanation import MOST_PARTS, _without_neighbour
+from saft.online.explanation import MOST_PARTS, _neighbours_of, _without_neighbour
 from saft.online.live import Interaction, LiveNetwork
 from saft.settings import TEXT_ONLY
 
@@ -22,11 +22,10 @@ def network():
     return saft.demo_network(N)
 
 
-@pytest.fixture(scope="module")
-def classifier(network, tiny_settings):
-    return SaftClassifier(**tiny_settings | {"neighbours": 50, "structure_tokens": True}).fit(
-        network.hiding(np.arange(250, N))
-    )
+@pytest.fixture(scope="module", params=["content", "lga"])
+def classifier(request, network, tiny_settings):
+    changes = {"neighbours": 50, "structure_tokens": True, "messages": request.param}
+    return SaftClassifier(**tiny_settings | changes).fit(network.hiding(np.arange(250, N)))
 
 
 @pytest.fixture
@@ -72,17 +71,19 @@ def test_the_effect_of_a_neighbour_is_what_the_probability_loses_without_it(clas
 
 def test_the_label_and_the_words_of_a_neighbour_are_removed_with_it(live, row):
     ego = live.ego_graphs([Interaction(**row)])[0]
-    labels = live.labels.values[ego.neighbourhood.rows]
+    numbers = np.array(_neighbours_of(live, ego))
+    labels = live.labels.values[numbers]
     for place in [int(np.flatnonzero(labels != HIDDEN)[0]), int(np.flatnonzero(labels == HIDDEN)[0])]:
-        changed = _without_neighbour(live, ego, place)
+        changed = _without_neighbour(live, ego, int(numbers[place]))
         one_hot = (np.arange(3) == labels[place]).astype(float)
         np.testing.assert_array_equal(ego.evidence.totals - changed.evidence.totals, [one_hot])
-        for side, shared in ego.neighbourhood.shares_node.items():
+        for side, node in live.sides.items():
+            shared = node.nodes.values[numbers[place]] == ego.codes[side]
             lost = ego.evidence.labels[side] - changed.evidence.labels[side]
-            np.testing.assert_array_equal(lost, [one_hot * shared[place]])
-            silent = shared[place] and labels[place] == HIDDEN
+            np.testing.assert_array_equal(lost, [one_hot * shared])
+            silent = shared and labels[place] == HIDDEN
             assert ego.evidence.words[side][0, 0] - changed.evidence.words[side][0, 0] == silent
-            assert (ego.evidence.likeness[side] != changed.evidence.likeness[side]).any() == shared[place]
+            assert (ego.evidence.likeness[side] != changed.evidence.likeness[side]).any() == shared
 
 
 def test_the_effect_of_a_neighbour_is_that_of_all_that_comes_from_it(live, row):
@@ -90,9 +91,9 @@ def test_the_effect_of_a_neighbour_is_that_of_all_that_comes_from_it(live, row):
     ego = live.ego_graphs([Interaction(**row)])[0]
     best = live.classes.to_list().index(found.label)
     own = live.probabilities([ego])[0, best]
-    for place, number in enumerate(ego.neighbourhood.rows[:5].tolist()):
+    for number in _neighbours_of(live, ego)[:5]:
         (near,) = [one for one in found.neighbours if one.number == number]
-        without = live.probabilities([_without_neighbour(live, ego, place)])[0, best]
+        without = live.probabilities([_without_neighbour(live, ego, number)])[0, best]
         assert near.effect == pytest.approx(own - without, abs=1e-5)
 
 
@@ -129,12 +130,33 @@ def test_a_model_without_a_trained_encoder_is_explained_by_words_labels_and_text
         found = saft.explain(live, asked)
         assert {"linear models", "neighbours' texts"} <= {feature.name for feature in found.features}
         assert any(word.effect for word in found.words)
-        assert found.neighbours == []  # no message is passed
+        assert any(near.effect for near in found.neighbours)
     found = saft.explain(live, row)
     before = probability(live, row, found.label)
     for word in found.words:
         without = row | {"text": f"{TEXT[: word.start]} {TEXT[word.end :]}".strip()}
         assert word.effect == pytest.approx(before - probability(live, without, found.label), abs=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"encoder": "none"}])
+def test_where_no_states_are_passed_the_neighbours_with_the_most_alike_texts_are_looked_at(
+    network, tiny_settings, row, changes
+):
+    classifier = SaftClassifier(**tiny_settings | {"epochs": 0, "neighbours": 2} | changes).fit(network)
+    live = LiveNetwork(classifier)
+    for ego in (live.ego_graph_of(4), *live.ego_graphs([Interaction(**row)])):
+        expected = set()
+        for name, side in live.sides.items():
+            others = [int(one) for one in np.flatnonzero(side.nodes.values == ego.codes[name])]
+            others = [one for one in others if one != ego.number]
+            if not changes:
+                directions = classifier.assembly_.features.vectors
+                others.sort(key=lambda one: -float(directions[one] @ ego.read.vector))
+                expected.update(others[:2])
+            else:
+                assert len(set(others) & set(_neighbours_of(live, ego))) >= min(2, len(others))
+        if expected:
+            assert set(_neighbours_of(live, ego)) == expected
 
 
 def test_known_interactions_are_explained_by_number(network, classifier, live):

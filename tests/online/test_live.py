@@ -22,13 +22,15 @@ def network():
     return saft.demo_network(N)
 
 
+LGA = {"messages": "lga", "neighbours": 3}
 VARIANTS = {
-    "product": {"neighbours": 3},
-    "by distance": {"neighbours": 3, "sampling": "distance"},
-    "neighbours encoded again, trained vectors": {"neighbours": 3, "cache_neighbours": False, "nodes": "trained"},
-    "fixed vectors, no trees, no repeats": {"neighbours": 3, "nodes": "gaussian", "trees": False, "repeats": False},
-    "no labels, no n-grams": {"neighbours": 3, "labels": False, "ngrams": False},
-    "all layers trained": {"trained_layers": 3},
+    "product": {},
+    "states of neighbours": LGA,
+    "by distance": LGA | {"sampling": "distance"},
+    "neighbours encoded again, trained vectors": LGA | {"cache_neighbours": False, "nodes": "trained"},
+    "fixed vectors, no trees, no repeats": LGA | {"nodes": "gaussian", "trees": False, "repeats": False},
+    "no labels, no n-grams": {"labels": False, "ngrams": False},
+    "all layers trained": LGA | {"trained_layers": 3},
     "no trained layer": {"trained_layers": 0},
     "no encoder": {"encoder": "none"},
     "text only": TEXT_ONLY,
@@ -140,7 +142,7 @@ def test_message_states_of_added_interactions_can_be_given_instead_of_computed(n
 
 
 def test_a_model_with_the_papers_fusion_is_refused(network, tiny_settings):
-    settings = tiny_settings | {"fusion": "paper", "cache_neighbours": False, "epochs": 0}
+    settings = tiny_settings | {"fusion": "paper", "messages": "lga", "cache_neighbours": False, "epochs": 0}
     with pytest.raises(saft.InputError, match="fusion='residual'"):
         LiveNetwork(SaftClassifier(**settings).fit(network))
 
