@@ -27,8 +27,7 @@ SMALL: dict[str, Any] = {"max_length": 32, "epochs": 4, "learning_rate": 3e-4}
 CONTESTANTS: dict[str, dict[str, Any]] = {
     "text only": TEXT_ONLY,
     "structure only": STRUCTURE_ONLY,
-    "SAFT (LGA)": {"messages": "lga"},
-    "SAFT (GAU)": {"messages": "gau"},
+    "SAFT": {},
 }
 
 

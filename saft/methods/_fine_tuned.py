@@ -128,8 +128,8 @@ class TextModel(InteractionModel):
 POOLING = {"pooling": ("mean", "first")}
 # Settings of methods that use sampled neighbours, and nothing else of the graph.
 SAMPLES_ONLY: dict[str, Any] = {
-    "fusion": "residual", "distance": "none", "centrality": "none", "nodes": "trained", "labels": False,
-    "sampling": "random",
+    "fusion": "residual", "messages": "lga", "distance": "none", "centrality": "none", "nodes": "trained",
+    "labels": False, "sampling": "random",
 } | WORDS_ALONE  # fmt: skip
 # Of the graph, the known labels of the user's and the item's other interactions, and nothing else.
 NO_GRAPH_BUT_LABELS: dict[str, Any] = {

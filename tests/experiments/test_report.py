@@ -70,7 +70,12 @@ def test_everything_is_written_with_its_figures_and_the_readme_is_changed_betwee
     assert "36.95" in text  # published
     assert "| naver_movies: SAFT | +2.50 ± 2.12 against Edgeformers" in text
     drawn = [path for path in paths if path.suffix == ".png"]
-    assert {path.stem for path in drawn} >= {"classification_large", "classification_small", "ablation", "sweep_delta"}
+    assert {path.stem for path in drawn} >= {
+        "classification_large",
+        "classification_small",
+        "centrality",
+        "sweep_structure_dim",
+    }
     for path in drawn:
         assert f"(results/{path.name})" in text
         assert path.read_bytes().startswith(b"\x89PNG")
