@@ -84,8 +84,8 @@ class ModelSettings(_Group):
         "by line graph attention (lga) or a gated attention unit (gau).",
         ("content", "lga", "gau"),
     )
-    user_messages: bool = _setting(True, "lga and gau: interactions of the same user exchange states.")
-    item_messages: bool = _setting(True, "lga and gau: interactions of the same item exchange states.")
+    user_messages: bool = _setting(True, "Texts of the same user's other interactions are heard, or their states.")
+    item_messages: bool = _setting(True, "Texts of the same item's other interactions are heard, or their states.")
     text_messages: bool = _setting(True, "lga and gau: a state carries the text, not only user and item.")
     structure_tokens: bool = _setting(False, "Distance and centrality stand beside the text as tokens, for the proxy.")
     rounds: int = _setting(2, "R: each layer passes messages in this many rounds.")
@@ -199,7 +199,13 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
     @property
     def passes_messages(self) -> bool:
         """Whether states of layers are passed from interaction to interaction."""
-        return self.fuses and self.messages != "content" and (self.user_messages or self.item_messages)
+        return self.fuses and self.messages != "content" and bool(self.heard_sides)
+
+    @property
+    def heard_sides(self) -> tuple[str, ...]:
+        """Whose texts tell an interaction something: those of its user, of its item."""
+        sides = {"user": self.user_messages, "item": self.item_messages}
+        return tuple(side for side, heard in sides.items() if heard)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

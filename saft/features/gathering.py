@@ -30,6 +30,7 @@ class Kinds:
     alike: bool = True
     words: bool = True
     repeats: bool = True
+    heard: tuple[str, ...] = SIDES  # whose texts are heard: those of the same user, of the same item
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ def gather(rows: Rows, kinds: Kinds) -> Evidence:
         nodes = rows.nodes(side)
         if kinds.labels:
             labels[side] = _label_counts(nodes, rows, views)
+        if side not in kinds.heard:
+            continue
         if kinds.words and own.shape[1]:
             words[side] = _sums_of_others(nodes, rows, views, rows.log_odds.__getitem__, only_silent=True)
         if kinds.words and own_context.shape[1] + rows.style.shape[1]:
@@ -85,7 +88,7 @@ def gather(rows: Rows, kinds: Kinds) -> Evidence:
             alike[side], likeness[side] = _likeness(nodes, rows, views)
     if not kinds.labels:
         alike = {}
-    if not kinds.words:
+    if not (kinds.words and kinds.heard):
         own_context = own_context[:, :0]
     repeats = _number_of_others(_pairs(rows))[:, None]
     return Evidence(

@@ -214,7 +214,8 @@ class BatchLoader:
             features.log_odds[:, rows], features.parts[:, rows], features.vectors[rows], features.style[rows],
             self.n_classes, settings.seed,
         )  # fmt: skip
-        return gather(given, Kinds(settings.labels, settings.alike_texts, settings.neighbour_words, settings.repeats))
+        kinds = settings.labels, settings.alike_texts, settings.neighbour_words, settings.repeats, settings.heard_sides
+        return gather(given, Kinds(*kinds))
 
     def _dealt(self, rows: np.ndarray) -> list[np.ndarray]:
         """Labelled rows by fold; those without a fold each have a pass of their own."""

@@ -67,11 +67,9 @@ class SaftLayer(nn.Module):
     def __init__(self, width: int, settings: Settings, added: int) -> None:
         super().__init__()
         kind = LineGraphAttention if settings.messages == "lga" else GatedAttentionUnit
-        sides = {"user": settings.user_messages, "item": settings.item_messages} if settings.passes_messages else {}
+        sides = settings.heard_sides if settings.passes_messages else ()
         residual = settings.fusion == "residual"
-        self.messages = nn.ModuleDict(
-            {side: kind(width, settings.rounds, settings.delta, residual) for side, wanted in sides.items() if wanted}
-        )
+        self.messages = nn.ModuleDict({side: kind(width, settings.rounds, settings.delta, residual) for side in sides})
         self.update = nn.Linear(width * (1 + len(self.messages) + (added if residual else 0)), width)
         self.out = nn.Linear(width, width) if residual else None
         if self.out is not None:

@@ -121,6 +121,8 @@ class LiveEvidence:
             counts, sums = self._around(side, codes[name], number, without, view)
             if self.settings.labels:
                 labels[name] = counts[None].astype(np.float64)
+            if name not in self.settings.heard_sides:
+                continue
             if self.settings.neighbour_words and len(own.log_odds):
                 words[name] = sums[None]
             if self.settings.neighbour_words and len(own_context) + len(own.style):
@@ -139,7 +141,7 @@ class LiveEvidence:
             alike=alike,
             likeness=likeness,
             words=words,
-            own_context=own_context[None],
+            own_context=own_context[None] if self.settings.heard_sides else own_context[None, :0],
             style=own.style[None],
             around=around,
             repeats=np.array([repeats], np.float64),

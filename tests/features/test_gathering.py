@@ -178,6 +178,20 @@ def test_kinds_that_are_not_wanted_or_have_nothing_to_rest_on_are_left_out():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_texts_of_one_side_alone_are_heard_if_it_is_asked_for_and_labels_of_both(side):
+    rows = made(30, 1)
+    both, one, nobody = (gather(rows, Kinds(heard=heard)) for heard in (SIDES, (side,), ()))
+    for kind in ("words", "alike", "likeness", "around"):
+        assert getattr(one, kind).keys() == {side}
+        assert not getattr(nobody, kind)
+        np.testing.assert_array_equal(getattr(one, kind)[side], getattr(both, kind)[side])
+    for evidence in (one, nobody):
+        assert evidence.labels.keys() == set(SIDES)
+    assert "context" in one.groups()
+    assert nobody.groups().keys() == {"words", "labels", "style", "repeats"}
+
+
 def test_no_rows_give_no_evidence_of_the_same_width():
     rows = made(30, 1)
     none = Rows(

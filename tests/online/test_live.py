@@ -31,7 +31,8 @@ VARIANTS = {
     "fixed vectors, no trees, no repeats": LGA | {"nodes": "gaussian", "trees": False, "repeats": False},
     "no labels, no n-grams": {"labels": False, "ngrams": False},
     "all layers trained": LGA | {"trained_layers": 3},
-    "no trained layer": {"trained_layers": 0},
+    "no trained layer, texts of the item alone": {"trained_layers": 0, "user_messages": False},
+    "nobody is heard": {"user_messages": False, "item_messages": False},
     "no encoder": {"encoder": "none"},
     "text only": TEXT_ONLY,
 }
