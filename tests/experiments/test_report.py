@@ -25,7 +25,7 @@ def folder(tmp_path):
     cases = {("rotten_tomatoes, 70%", "saft"): (77.0, 79.0), ("rotten_tomatoes, 70%", "bert"): (70.0, 72.0)}
     cases[("rotten_tomatoes, 2%", "bert")] = (60.0, 61.0)
     for run in read_table("cases").runs():
-        if run.key[:2] in cases:
+        if run.key[:2] in cases and run.seed < 2:
             append("cases", line(run, cases[run.key[0], run.key[1]][run.seed]), tmp_path)
     failed = next(run for run in table.runs() if run.key == ("naver_movies", "deberta_gcn", 0))
     append(table.name, line(failed, None) | {"status": "failed", "reason": "no weights here"}, tmp_path)

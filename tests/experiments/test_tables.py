@@ -10,11 +10,11 @@ from saft.methods import names as methods
 
 TABLES = [
     "ablation", "backbone", "cases", "centrality", "classification_large", "classification_small", "distance",
-    "sampling", "sweep_delta", "sweep_lambda", "sweep_rounds", "sweep_structure_dim", "training_time",
+    "messages", "sampling", "sweep_delta", "sweep_lambda", "sweep_rounds", "sweep_structure_dim", "training_time",
 ]  # fmt: skip
 
 
-def test_every_table_and_figure_of_the_paper_is_there_and_our_own_cases():
+def test_every_table_and_figure_of_the_paper_is_there_and_our_own_ones():
     assert names() == TABLES
 
 
