@@ -7,6 +7,7 @@ the tokens of its user, its item, its distance and its centrality embedding stan
     û, î          = messages between interactions of the same user, and of the same item, from ũ and ĩ
     p             = ReLU(Linear([p̃; û; î]))                                     (fusion="paper")
     p             = p̃ + Linear₀(GELU(Linear([p̃; û; î; added])))                 (fusion="residual")
+    p             = p̃                                                           (the same with messages="content")
 
 Linear₀ starts at zero, so that training starts from the pretrained encoder and not from a random map.
 
@@ -22,9 +23,11 @@ Label-aware messages: u⁰ of an interaction is its message state plus the state
 What neighbours tell of an interaction in numbers (the known labels of its user and item, those of texts like its own,
 what is read in texts without a label: see saft/features/evidence.py) is one more token that only the proxy attends to,
 and one more input of the head, which starts from the best prediction that it gives alone. With messages="content", the
-default, that is all that passes between interactions: sums over all neighbours, made once, instead of û and î. With
-"lga" and "gau" it is the known labels. What linear models and trees read in its own words is not shown to the trained
-part: it would learn less from the words itself. It is mixed in after training (saft/learning/start.py).
+default, that is all that passes between interactions: sums over all neighbours, made once, instead of û and î; and the
+proxy needs no map of its own, which would learn few labels by heart. With "lga" and "gau" it is the known labels.
+
+What linear models and trees read in its own words is not shown to the trained part: it would learn less from the words
+itself. It is mixed in after training (saft/learning/start.py).
 """
 
 from __future__ import annotations
@@ -114,13 +117,14 @@ class SaftModel(SideFeatureModel):
                     "Fusing words and graph needs at least 2 layers of the encoder. Use more layers; "
                     "trained_layers=0 trains none, and fuses nothing."
                 )
-            n_fused = encoder.n_layers - self.first
+            self.n_fused = encoder.n_layers - self.first
             self._make_tokens(width, sizes)
             added = 2 + len(self.structure_tokens) + bool(self.n_learnt)
-            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(n_fused))
+            updated = 0 if settings.messages == "content" else self.n_fused  # a proxy without messages is p̃
+            self.layers = nn.ModuleList(SaftLayer(width, settings, added) for _ in range(updated))
             self.readout = READOUTS[settings.readout](width)
         if settings.passes_messages:
-            self.message_shape = (n_fused, 2, width)  # ũ and ĩ of every layer
+            self.message_shape = (self.n_fused, 2, width)  # ũ and ĩ of every layer
         self.dropout = nn.Dropout(settings.dropout)
         wide = self.readout.width if self.fused else width
         self.head = nn.Linear(wide + self.n_side_features, sizes.n_classes)
@@ -178,7 +182,7 @@ class SaftModel(SideFeatureModel):
         if self.first:
             proxy, texts, _ = self._run(0, proxy, texts, masks, added[:, :0], [])
         message_states = []
-        for number, layer in enumerate(self.layers):
+        for number in range(self.n_fused):
             previous = proxy, texts
             proxy, texts, pair = self._run(self.first + number, proxy, texts, masks, added, attention_levels)
             starts = {}
@@ -187,7 +191,8 @@ class SaftModel(SideFeatureModel):
                     pair = pair + means(texts, masks)[:, None]
                 message_states.append(pair.detach())
                 starts = self._starts(number, pair, batch, own)
-            proxy = layer(proxy, added, starts, nodes)
+            if self.layers:
+                proxy = self.layers[number](proxy, added, starts, nodes)
         last = self._layer_output(batch, masks, proxy, texts)
         before = self._layer_output(batch, masks, *previous) if self.readout.uses_previous else None
         message_state = torch.stack(message_states, dim=1) if message_states else None

@@ -84,10 +84,13 @@ def literal(model: SaftModel, batch: Batch) -> torch.Tensor:
     first = 0 if model.encoder.frozen else 1
     if first:  # nothing has read the text yet
         keep([run(0, e, added[e][:, :0]) for e in range(len(texts))])
-    for number, layer in enumerate(model.layers):
+    for number in range(model.n_fused):
         before = [torch.cat([p[:, None], t], dim=1).mean(dim=1) for p, t in zip(proxies, states, strict=True)]
         after = [run(first + number, e, added[e]) for e in range(len(texts))]
         keep(after)
+        if s.messages == "content":
+            continue
+        layer = model.layers[number]
         outgoing = [torch.cat([h[:, side - added[0].shape[1]] for h in after]) for side in (0, 1)]
         if s.text_messages:
             outgoing = [own + torch.cat([t.mean(dim=1) for t in states]) for own in outgoing]
