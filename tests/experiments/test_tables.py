@@ -32,7 +32,7 @@ def test_lines_that_stand_elsewhere_are_there_on_the_same_networks_and_seeds(nam
     for row in table.rows:
         if row.results:
             keys = {run.key for run in read_table(row.results).runs()}
-            here = [network.name for network in table.networks if network.sample is not None]
+            here = [network.title for network in table.networks if network.sample is not None]
             assert {(network, row.result, seed) for network in here for seed in table.seeds} <= keys
 
 
