@@ -103,8 +103,10 @@ class EpochTimes(Callback):
 
 
 def saft_settings(encoder: str, layers: int, neighbours: int, **changes: Any) -> Settings:
-    """The product's defaults, with texts as long as the others' are, and as many layers trained."""
+    """The product's defaults, with texts as long as the others' are, as many layers trained, and states of neighbours
+    passed between layers as the others do."""
     values = {
+        "messages": "lga",
         "encoder": encoder,
         "layers": layers,
         "trained_layers": rivals_way.ALL_LAYERS,
