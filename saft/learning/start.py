@@ -11,6 +11,8 @@ Few rows say little: a and b are pulled to one half each. (The share with the be
 rows and less it is chosen by chance. By the likelihood of the mixture above, without a and b, training gets too small a
 share, since it makes a model bolder, in its errors too.)
 
+Of epochs that these rows cannot tell apart the last one is kept: its learning rate was the smallest.
+
 Both are linear in the head, so that the mixture is a head itself: nothing has to be kept beside it.
 """
 
@@ -27,6 +29,7 @@ from saft.features.regression import log_softmax
 from saft.model.base import SideFeatureModel
 
 PULL = 1.0  # nats that a weight costs which is 1 away from one half
+DOUBT = 0.25  # by about so many nats a row's loss changes from one epoch to another, up or down
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ class Start:
         found = minimize(objective, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2)
         of_start, of_trained = found.x.tolist()
         return of_trained / max(of_start + of_trained, 1e-9), -float(found.fun) / len(labels)
+
+    @property
+    def doubt(self) -> float:
+        """Nats by which a later epoch may be worse than an earlier one without being told from it by so many rows."""
+        return DOUBT / np.sqrt(max(len(self.logits), 1))
 
     def mixed(self, trained: np.ndarray, share: float) -> np.ndarray:
         return self.logits + share * (trained - self.logits)

@@ -185,18 +185,20 @@ class Trainer:
 
         The weights are kept if they are the best.
         """
-        share, goodness = 1.0, None
+        share, goodness, doubt = 1.0, None, 0.0
         if self.start is not None and not self.start.is_head:
             # The start is mixed with itself: an epoch has to be better than that.
             share, goodness = self.start.choose(logits, self.valid_labels)
             share = share if epoch else 0.0
             logits = self.start.mixed(logits, share)
+            doubt = self.start.doubt if self.state.best_epoch else 0.0
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
         goodness = macro if goodness is None else goodness
-        if not len(self.valid) or goodness > self.state.best_goodness:
+        if not len(self.valid) or goodness > self.state.best_goodness - doubt:
             self.best.keep(self.accelerator.unwrap_model(self.model), epoch, macro, self.state)
-            self.state.best_goodness, self.state.best_share = goodness, share
+            self.state.best_share = share
+        self.state.best_goodness = max(self.state.best_goodness, goodness)
         return macro, micro
 
     def _fingerprint(self) -> str:

@@ -55,6 +55,16 @@ def test_after_training_the_model_has_the_weights_of_the_best_epoch(network, tin
     assert all(torch.equal(a, b) for a, b in zip(weights(longer).values(), weights(stopped).values(), strict=True))
 
 
+@pytest.mark.parametrize(("second", "kept"), [(0.59, 2), (0.5, 1)])
+def test_of_epochs_that_validation_cannot_tell_apart_the_last_is_kept(
+    network, tiny_settings, monkeypatch, second, kept
+):
+    """24 rows tell differences from 0.25 / √24 on."""
+    score_as(monkeypatch, 0.2, 0.6, second)
+    classifier = SaftClassifier(**tiny_settings | {"valid_share": 0.1, "epochs": 2}).fit(network)
+    assert classifier.report().best_epoch == kept
+
+
 def test_if_no_epoch_is_better_than_the_start_the_model_keeps_its_weights(network, tiny_settings, monkeypatch):
     settings = tiny_settings | {"valid_share": 0.1}
     untrained = SaftClassifier(**settings | {"epochs": 0}).fit(network)
