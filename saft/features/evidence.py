@@ -29,8 +29,9 @@ from saft.features.ngrams import LARGEST
 
 # Few labels are pulled towards the shares of the whole network, as if there were this many more of them.
 PRIOR_WEIGHT = 2.0
-NEIGHBOURS_TELL = ("labels", "alike", "likeness", "neighbours")  # groups that stand side by side in the features
 ALIKE_PRIOR_WEIGHT = 0.05  # the same for labels weighted by likeness, whose weights are small
+
+NEIGHBOURS_TELL = ("labels", "alike", "likeness", "neighbours")  # groups that stand side by side in the features
 
 
 @dataclass(frozen=True)

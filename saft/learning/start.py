@@ -1,8 +1,8 @@
 """Start: what can be predicted without training an encoder, and how much of it is kept after training.
 
-A regression on side features, and trees, are fitted before the first step. The encoder learns on its own, beside known
-labels only: shown what linear models read in the same words, it would lean on them and learn less from the words itself
-(docs/experiments.md). The logits that are delivered are
+A regression on side features, and trees, are fitted before the first step. The encoder learns on its own, beside what
+neighbours tell: shown what linear models read in the same words, it would lean on them and learn less from the words
+itself (docs/experiments.md). The logits that are delivered are
 
     (1 − share) · start + share · trained,   share between 0 and 1
 
