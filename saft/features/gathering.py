@@ -195,7 +195,12 @@ def compared(members: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
     """Those of a node's rows that others are compared with: all if they are few, else labelled ones first."""
     if len(members) <= MOST_COMPARED:
         return members
-    order = np.lexsort((fixed_keys(members, seed), labels[members] == HIDDEN))
+    return first_in_order(members, labels[members] == HIDDEN, seed)
+
+
+def first_in_order(members: np.ndarray, silent: np.ndarray, seed: int) -> np.ndarray:
+    """The first ``MOST_COMPARED`` of these rows: those that are not silent, then the others, each by a fixed order."""
+    order = np.lexsort((fixed_keys(members, seed), silent))
     return members[order[:MOST_COMPARED]]
 
 

@@ -14,15 +14,14 @@ from saft.features.arrays import Features, ReadText, ReadTexts
 from saft.features.evidence import Evidence
 from saft.features.folds import FOLDS, NO_FOLD
 from saft.features.gathering import (
-    MOST_COMPARED,
     SIDES,
     alike_labels,
-    compared,
     cosine_summary,
     count_labels,
     part_of_side,
     sum_values,
 )
+from saft.online.compared import ComparedMembers
 from saft.online.growing import GrowingArray, GrowingSide
 from saft.settings import Settings
 
@@ -63,6 +62,8 @@ class LiveEvidence:
             )
         }
 
+        self._compared = {name: ComparedMembers(side, self.labels, settings.seed) for name, side in self.sides.items()}
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -76,6 +77,7 @@ class LiveEvidence:
         self.labels.append(np.array([HIDDEN], np.int32))
         for name, side in self.sides.items():
             side.append(number, codes[name])
+            self._compared[name].added(codes[name], number)
             side.word_sums.values[codes[name]] += self._said(number)
             side.heard_sums.values[codes[name]] += self._heard(number, name)
         return number
@@ -93,6 +95,8 @@ class LiveEvidence:
         for side in self.sides.values():
             side.word_sums.values[side.nodes.values[number]] += became_silent * self._said(number)
         self.labels.values[number] = code
+        for name, side in self.sides.items():
+            self._compared[name].relabelled(int(side.nodes.values[number]), number)
 
     def view(self, number: int) -> int:
         """Which view describes it: that of its fold if it is of the network of training and has a label."""
@@ -128,8 +132,8 @@ class LiveEvidence:
             if self.settings.neighbour_words and len(own_context) + len(own.style):
                 around[name] = self._others(name, codes[name], number, without, view)[None]
             if self.settings.alike_texts and len(own.vector):
-                members = side.members(codes[name])
-                weighted, likeness[name] = self._likeness(number, members[members != without], own.vector, view)
+                others = self._compared[name].others(codes[name], number, without)
+                weighted, likeness[name] = self._likeness(others, own.vector, view)
                 if self.settings.labels:
                     alike[name] = weighted.astype(np.float64)
         degrees = [self._number_of_others(name, codes[name], number, without) for name in self.sides]
@@ -153,9 +157,8 @@ class LiveEvidence:
         """Numbers of other interactions of its user and of its item, at most so many of each, whose texts are most like
         its own; without sentence vectors, labelled ones first."""
         found = []
-        for name, side in self.sides.items():
-            members = side.members(codes[name])
-            others = compared(members[members != number], self.labels.values, self.settings.seed)
+        for name in self.sides:
+            others = self._compared[name].others(codes[name], number)
             near = self._directions.values[others] @ own.vector
             if not len(own.vector):
                 near = self.labels.values[others] != HIDDEN
@@ -221,16 +224,7 @@ class LiveEvidence:
                 sums -= self._heard(one, name)
         return sums
 
-    def _likeness(
-        self, number: int, members: np.ndarray, direction: np.ndarray, view: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        labels = self.labels.values
-        if number == len(self) and len(members) >= MOST_COMPARED:
-            # The next one to come counts as one of them, as it does in a table. Fewer are compared with all, so that
-            # the copy can be saved.
-            members, labels = np.append(members, number), np.append(labels, np.int32(HIDDEN))
-        others = compared(members, labels, self.settings.seed)
-        others = others[others != number]
+    def _likeness(self, others: np.ndarray, direction: np.ndarray, view: int) -> tuple[np.ndarray, np.ndarray]:
         cosines = direction[None] @ self._directions.values[others].T
         same = np.zeros_like(cosines, dtype=bool)
         return alike_labels(cosines, same, self._visible(others, view), self.n_classes), cosine_summary(cosines, same)
