@@ -21,9 +21,13 @@ from typing import Any
 
 import httpx
 import numpy as np
+import polars as pl
 
 import saft
+from benchmarks.competitors import encoder_called
 from benchmarks.measuring import Figure
+from saft import SaftClassifier
+from saft.online.live import Interaction, LiveNetwork
 
 SIZES = (10_000, 1_000_000)
 CLIENTS = (1, 8, 32)
@@ -33,8 +37,26 @@ TEXT = "Second one I own. The puzzle broke on the first day, and the seller aske
 
 
 def figures() -> Iterator[Figure]:
+    yield _busy_item()
     for size in SIZES:
         yield from _under_load(size)
+
+
+def _busy_item(busy: int = 100_000, quiet: int = 10, repeats: int = 50) -> Figure:
+    """A prediction for an item with many interactions against one with few, in turns, by an encoder of two layers."""
+    network = saft.demo_network(busy + quiet)
+    items = pl.Series("item", ["quiet"] * quiet + ["busy"] * busy)
+    network = saft.read(network.hiding(np.arange(2_000, len(network))).to_frame().with_columns(items))
+    taken: dict[str, list[float]] = {"busy": [], "quiet": []}
+    with encoder_called("tiny") as (encoder, _):
+        live = LiveNetwork(SaftClassifier(encoder=encoder, trained_layers=0, valid_share=0.0).fit(network))
+        for _ in range(repeats):
+            for item, seconds in taken.items():
+                began = time.perf_counter()
+                live.predict([Interaction("somebody new", item, TEXT)])
+                seconds.append(time.perf_counter() - began)
+    ratio = median(taken["busy"]) / median(taken["quiet"])
+    return Figure(f"serving: a prediction with {busy:,} neighbours against one with {quiet}", ratio, "×", "<= 1.5")
 
 
 def _under_load(size: int) -> list[Figure]:
@@ -157,7 +179,6 @@ def _serve(size: int, port: int, folder: Path) -> None:
 
 def _service(size: int, folder: Path) -> Any:
     """The service of an untrained model on a network of this many interactions."""
-    from saft import SaftClassifier
     from saft.classifier.assembly import Assembly
     from saft.server.service import ReviewService
 
