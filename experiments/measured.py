@@ -24,8 +24,10 @@ class Measured:
 
     @property
     def networks(self) -> list[str]:
-        """Those with a result, in the table's order."""
-        return [one.title for one in self.table.networks if any(one.title == network for network, _ in self.cells)]
+        """Those with a result, in the table's order; lines from another table alone compare nothing."""
+        own = {row.name for row in self.table.rows if not row.results} or {row.name for row in self.table.rows}
+        found = {network for network, row in self.cells if row in own}
+        return [one.title for one in self.table.networks if one.title in found]
 
     def values(self, network: str, row: str, score: str) -> dict[int, float]:
         """seed → score."""

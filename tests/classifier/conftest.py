@@ -37,5 +37,5 @@ def parts(network):
 @pytest.fixture(scope="module")
 def fitted(network, parts, tiny_settings):
     classifier = SaftClassifier(**tiny_settings).fit(network.hiding(parts.test), train=parts.train, valid=parts.valid)
-    assert classifier.report().best_epoch > 0
+    assert classifier.report().best_epoch > 0  # at the start, parts other than side features have no effect
     return classifier

@@ -15,25 +15,6 @@ from saft.metrics import score, softmax
 from saft.settings import TEXT_ONLY
 
 
-@pytest.fixture(scope="module")
-def network():
-    return saft.demo_network(400)
-
-
-@pytest.fixture(scope="module")
-def parts(network):
-    return saft.split(network)
-
-
-@pytest.fixture(scope="module")
-def fitted(network, parts, tiny_settings):
-    classifier = saft.SaftClassifier(**tiny_settings).fit(
-        network.hiding(parts.test), train=parts.train, valid=parts.valid
-    )
-    assert classifier.report().best_epoch > 0  # at the start, parts other than side features have no effect
-    return classifier
-
-
 def test_facts_are_those_of_the_scored_rows(network, parts, fitted):
     rows = network.take(parts.test)
     facts = report_facts(fitted, rows, "test", "title")

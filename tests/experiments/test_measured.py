@@ -27,6 +27,13 @@ def test_lines_that_stand_in_another_table_are_shown_from_there(tmp_path):
     assert cells["rotten_tomatoes", "centrality"][0]["macro_f1"] == 77.0
 
 
+def test_a_network_is_shown_once_a_line_of_the_table_itself_was_run_on_it(tmp_path):
+    keep(tmp_path, "classification_small", ("rotten_tomatoes", "saft", 0), 77.0)
+    assert measured(read_table("centrality"), tmp_path).networks == []
+    keep(tmp_path, "centrality", ("rotten_tomatoes", "pagerank", 0), 76.0)
+    assert measured(read_table("centrality"), tmp_path).networks == ["rotten_tomatoes"]
+
+
 def test_failed_runs_and_those_with_other_settings_are_kept_apart(tmp_path):
     key = ("rotten_tomatoes", "bert", 0)
     keep(tmp_path, "classification_small", key, None, status="failed", reason="no weights here")

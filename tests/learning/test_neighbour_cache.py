@@ -9,7 +9,7 @@ from saft.classifier.estimator import SaftClassifier
 from saft.learning import neighbour_cache
 from saft.learning.neighbour_cache import CacheRefresher, NeighbourCache, fill_cache
 from saft.learning.prediction import predict_logits
-from tests.learning.helpers import Recorder, score_as
+from tests.learning.recorder import Recorder, score_as
 
 N = 240
 

@@ -13,7 +13,7 @@ from saft.classifier.estimator import SaftClassifier
 from saft.learning import trainer
 from saft.learning.prediction import predict_logits
 from saft.settings import TEXT_ONLY, Settings
-from tests.learning.helpers import Recorder, score_as, weights
+from tests.learning.recorder import Recorder, score_as, weights
 
 N = 240
 

@@ -1,4 +1,4 @@
-"""What tests of training share."""
+"""Trainings under observation: what a callback was told, scores that validation is made to give, and weights."""
 
 import torch
 
