@@ -54,7 +54,7 @@ def draw(one: Measured, path: Path) -> bool:
 def _dots(axes: Any, one: Measured, network: str, shown: list[Any]) -> None:
     """Macro-F1 of every row, SAFT in another colour and shape, the spread over splits as a bar."""
     for place, row in enumerate(shown):
-        values = list(one.values(network, row.name, "macro_f1").values())
+        values = one.shared_values(network, row.name, "macro_f1")
         if values:
             ours = row.method.startswith("saft")
             axes.errorbar(

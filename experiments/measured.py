@@ -33,9 +33,21 @@ class Measured:
         """seed → score."""
         return {seed: result[score] for seed, result in self.cells.get((network, row), {}).items()}
 
+    def shared_values(self, network: str, row: str, score: str) -> list[float]:
+        """Scores of the seeds that all rows of this network have: splits differ by more than methods do, so figures
+        that stand in one column must be of the same ones. All of the row's where rows have none in common.
+        """
+        of_rows = [set(seeds) for (where, _), seeds in self.cells.items() if where == network]
+        shared = set.intersection(*of_rows) if of_rows else set()
+        return [value for seed, value in self.values(network, row, score).items() if not shared or seed in shared]
+
+    def counts(self) -> list[int]:
+        """How many splits the means of columns are made of, ascending."""
+        return sorted({len(self.shared_values(*cell, SCORES[0][0])) for cell in self.cells})
+
     def means(self, network: str, score: str) -> dict[str, float]:
-        """row → mean over seeds, for rows that have a result."""
-        values = {row.name: list(self.values(network, row.name, score).values()) for row in self.table.rows}
+        """row → mean over the seeds that all have, for rows that have a result."""
+        values = {row.name: self.shared_values(network, row.name, score) for row in self.table.rows}
         return {row: float(np.mean(cell)) for row, cell in values.items() if cell}
 
     def row(self, name: str) -> Row:

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.measured import SCORES, Measured
 
 OURS = ("saft", "saft_lga", "saft_gau")
+SIMPLE = "ngrams_labels"  # what takes seconds and no encoder
 ENOUGH = 3  # splits for a verdict; two differences may be equal by chance, and p is then zero
 CHANCE = 0.05  # a part helps if p of the one-sided test is below this
 
@@ -59,21 +60,56 @@ def against_rivals(one: Measured) -> list[list[str]]:
     """A line per network and form of SAFT: its difference from the best rival in each score."""
     lines = []
     for network in one.networks:
-        rivals = [row.name for row in one.table.rows if row.name not in OURS and (network, row.name) in one.cells]
         for ours in OURS:
-            if rivals and (network, ours) in one.cells:
-                cells = [_against_best(one, network, ours, rivals, score) for score, _ in SCORES]
+            if rivals_of(one, network) and (network, ours) in one.cells:
+                cells = [_described(one, against_best(one, network, ours, score)) for score, _ in SCORES]
                 lines.append([f"{network}: {one.row(ours).title}", *cells])
     return lines
 
 
-def _against_best(one: Measured, network: str, ours: str, rivals: list[str], score: str) -> str:
-    means = one.means(network, score)
-    best = max(rivals, key=lambda row: means[row])
-    found = paired(one.values(network, ours, score), one.values(network, best, score))
-    if not found.seeds:
+def over_all_cases(one: Measured) -> list[list[str]]:
+    """A line per share of labelled rows, and one for all: see :data:`experiments.report.ALTOGETHER`."""
+    shares = sorted({network.labelled for network in one.table.networks if network.labelled is not None}, reverse=True)
+    networks = {
+        f"{share:.0%}": [case.title for case in one.table.networks if case.labelled == share] for share in shares
+    }
+    networks["all"] = [title for titles in networks.values() for title in titles]
+    lines = []
+    for share, titles in networks.items():
+        leads = {score: [against_best(one, title, "saft", score)[1] for title in titles] for score, _ in SCORES}
+        known = [[lead.mean for lead in found if lead.seeds] for found in leads.values()]
+        if all(known):
+            simple = [paired(*(one.values(title, row, "macro_f1") for row in ("saft", SIMPLE))) for title in titles]
+            over_simple = [lead.mean for lead in simple if lead.seeds]
+            cells = [f"{sum(lead > 0 for lead in found)} of {len(found)}" for found in known]
+            behind = " / ".join(f"{max(-min(found), 0.0):.2f}" for found in known)
+            lines.append([share, *cells, behind, f"{np.mean(over_simple):+.2f}" if over_simple else "–"])
+    return lines
+
+
+def rivals_of(one: Measured, network: str) -> list[str]:
+    """Rows with a result on this network that are no form of SAFT."""
+    return [
+        row.name for row in one.table.rows if not row.method.startswith("saft") and (network, row.name) in one.cells
+    ]
+
+
+def against_best(one: Measured, network: str, ours: str, score: str) -> tuple[str, Difference]:
+    """The rival that ours is least ahead of, on the splits that both have, and by how much; nobody if there is none."""
+    values = one.values(network, ours, score)
+    found = {rival: paired(values, one.values(network, rival, score)) for rival in rivals_of(one, network)}
+    known = {rival: difference for rival, difference in found.items() if difference.seeds}
+    if not known:
+        return "", Difference(())
+    return min(known.items(), key=lambda pair: pair[1].mean)
+
+
+def _described(one: Measured, found: tuple[str, Difference]) -> str:
+    rival, difference = found
+    if not difference.seeds:
         return "–"
-    return f"{found} against {one.row(best).title}" + (f", p = {found.p():.3f}" if found.seeds > 1 else "")
+    chance = f", p = {difference.p():.3f}" if difference.seeds > 1 else ""
+    return f"{difference} against {one.row(rival).title}{chance}"
 
 
 def what_parts_bring(one: Measured) -> list[list[str]]:

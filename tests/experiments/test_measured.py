@@ -21,6 +21,16 @@ def test_scores_stand_by_network_row_and_seed(tmp_path):
     assert one.means("rotten_tomatoes", "macro_f1") == {"bert": 72.0}
 
 
+def test_figures_of_a_column_are_of_the_splits_that_all_its_rows_have(tmp_path):
+    for row, scores in (("bert", (70.0, 74.0)), ("saft", (71.0, 80.0)), ("tfidf", (60.0,))):
+        for seed, score in enumerate(scores):
+            keep(tmp_path, "classification_small", ("rotten_tomatoes", row, seed), score)
+    one = measured(read_table("classification_small"), tmp_path)
+    assert one.means("rotten_tomatoes", "macro_f1") == {"tfidf": 60.0, "bert": 70.0, "saft": 71.0}
+    assert one.values("rotten_tomatoes", "saft", "macro_f1") == {0: 71.0, 1: 80.0}
+    assert one.counts() == [1]
+
+
 def test_lines_that_stand_in_another_table_are_shown_from_there(tmp_path):
     keep(tmp_path, "classification_small", ("rotten_tomatoes", "saft", 0), 77.0)
     cells = measured(read_table("centrality"), tmp_path).cells

@@ -8,7 +8,7 @@ from scipy.stats import ttest_rel
 from experiments.measured import measured
 from experiments.results import append
 from experiments.tables import read_table
-from experiments.verdicts import Difference, against_rivals, paired, what_parts_bring
+from experiments.verdicts import Difference, against_rivals, over_all_cases, paired, what_parts_bring
 from tests.experiments.lines import line
 
 
@@ -46,6 +46,27 @@ def test_without_a_rival_or_a_seed_in_common_nothing_is_said(tmp_path):
     assert against_rivals(one) == []
     one.cells["naver_movies", "bert"] = {7: one.cells["naver_movies", "saft"][0]}
     assert against_rivals(one)[0][1:] == ["–", "–"]
+
+
+def test_a_preset_of_saft_is_no_rival(tmp_path):
+    scores = {"tfidf": [(50.0, 60.0)], "saft_fast": [(57.0, 63.0)], "saft": [(56.0, 62.0)]}
+    for found in against_rivals(of(tmp_path, "cases", "qatar_living", scores)):
+        assert found[1:] == ["+6.00 against TF-IDF", "+2.00 against TF-IDF"]
+
+
+def test_the_best_rival_is_the_one_that_is_best_on_the_splits_that_saft_has_too(tmp_path):
+    scores = {"bert": [(50.0, 60.0), (90.0, 90.0)], "edgeformers": [(55.0, 61.0)], "saft": [(56.0, 62.0)]}
+    ((_, macro, _),) = against_rivals(of(tmp_path, "classification_large", "naver_movies", scores))
+    assert macro == "+1.00 against Edgeformers"
+
+
+def test_cases_are_counted_by_share_of_labels_and_altogether(tmp_path):
+    for network, ours in (("qatar_living", (56.0, 62.0)), ("catalyst_f6f7", (49.5, 70.0))):
+        scores = {"ngrams_labels": [(48.0, 61.0)], "bert": [(50.0, 61.5)], "saft": [ours]}
+        one = of(tmp_path, "cases", network, scores)
+    *by_share, altogether = over_all_cases(one)
+    assert by_share == [[share, "1 of 2", "2 of 2", "0.50 / 0.00", "+4.75"] for share in ("70%", "10%", "2%")]
+    assert altogether == ["all", "3 of 6", "6 of 6", "0.50 / 0.00", "+4.75"]
 
 
 def test_pairs_are_made_of_seeds_that_both_have():
