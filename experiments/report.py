@@ -134,8 +134,8 @@ def readme_table(all_measured: Sequence[Measured]) -> str:
     lines = []
     for row in cases.table.rows:
         cells = [" / ".join(_short(cases, one.title, row, best) for one in ones) for ones in columns.values()]
-        lines.append([row.title, *cells])
-    body = markdown(["Macro-F1", *columns], lines)
+        lines.append([row.title, *cells, _mean_of_cases(cases, row)])
+    body = markdown(["Macro-F1", *columns, "mean"], lines)
     shares = ", ".join(f"{one.labelled:.0%}" for one in next(iter(columns.values())) if one.labelled is not None)
     counts = cases.counts()
     splits = "one split" if counts == [1] else f"{_range(counts)} splits"
@@ -144,6 +144,12 @@ def readme_table(all_measured: Sequence[Measured]) -> str:
         "where nothing was run yet. Micro-F1, spreads, other tables and what was published: "
         "[docs/results.md](docs/results.md)."
     )
+
+
+def _mean_of_cases(one: Measured, row: Row) -> str:
+    """Over all cases, for rows that have them all."""
+    means = [one.means(network, "macro_f1").get(row.name, math.nan) for network in one.networks]
+    return "–" if np.isnan(means).any() else f"{np.mean(means):.1f}"
 
 
 def _short(one: Measured, network: str, row: Row, best: Mapping[str, float]) -> str:
