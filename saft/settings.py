@@ -16,6 +16,7 @@ from saft.errors import InputError, did_you_mean
 
 DISTANCES = ("distance", "node2vec", "shortest_path", "common_neighbours", "none")
 NO_ENCODER = "none"
+SAMPLE = 10  # neighbours of a node that are drawn, unless the settings say how many
 NODES = ("profile", "gaussian", "trained")
 CENTRALITIES = ("centrality", "sketch", "pagerank", "commute_time", "simrank", "none")
 
@@ -80,7 +81,7 @@ class ModelSettings(_Group):
     )
     messages: str = _setting(
         "content",
-        "Layers hear of neighbours what is read in their texts and labels (content), or states of sampled neighbours, "
+        "Layers hear of neighbours what is read in their texts and labels (content), or their states, "
         "by line graph attention (lga) or a gated attention unit (gau).",
         ("content", "lga", "gau"),
     )
@@ -102,7 +103,11 @@ class SamplingSettings(_Group):
     """Which neighbours and labels a batch shows."""
 
     sampling: str = _setting("random", "Neighbours are drawn by this weight.", ("distance", "centrality", "random"))
-    neighbours: int = _setting(10, "b: at most this many neighbours by user, and by item, are drawn.", least=1)
+    neighbours: int = _setting(
+        0,
+        "b: at most this many neighbours by user, and by item, are drawn; 0 means all where the sum of their states is "
+        f"enough (lga, and gau with one round), else {SAMPLE}.",
+    )
     cache_neighbours: bool = _setting(
         True, "States of neighbours come from a cache instead of being encoded again for every batch."
     )
@@ -200,6 +205,18 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
     def passes_messages(self) -> bool:
         """Whether states of layers are passed from interaction to interaction."""
         return self.fuses and self.messages != "content" and bool(self.heard_sides)
+
+    @property
+    def sums_states(self) -> bool:
+        """Whether the states of all neighbours are heard as their sum, instead of those of a sample one by one."""
+        sums_suffice = self.messages == "lga" or self.rounds <= 1
+        is_drawn = self.neighbours > 0 or self.sampling != "random" or self.full_batch
+        return self.passes_messages and self.cache_neighbours and sums_suffice and not is_drawn
+
+    @property
+    def sample_size(self) -> int:
+        """How many neighbours of a node are drawn, where they are."""
+        return self.neighbours or SAMPLE
 
     @property
     def heard_sides(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from saft.features.trees import TreeModel, mixing_weight, tree_columns
 from saft.learning.frozen_layers import FrozenLayers
 from saft.learning.loader import BatchLoader
 from saft.learning.neighbour_cache import NeighbourCache
+from saft.learning.node_sums import NodeSums
 from saft.learning.start import Start
 from saft.model.base import InteractionModel, SideFeatureModel, Sizes
 from saft.model.encoder import TextEncoder
@@ -28,6 +29,7 @@ from saft.settings import NO_ENCODER, Settings
 
 MOST_FITTED = 20_000  # rows that the regression on side features, and trees, are fitted to
 
+Cache = NeighbourCache | NodeSums
 Build = Callable[[TextEncoder, Settings, Sizes], InteractionModel]
 
 
@@ -40,7 +42,7 @@ class Assembly:
     featurizer: Featurizer
     features: Features
     model: InteractionModel
-    cache: NeighbourCache | None = None
+    cache: Cache | None = None
     layers: FrozenLayers | None = None  # the encoder's frozen layers, if it has any
     trees: TreeModel | None = None  # beside the regression of the start, if they help
     start_weights: torch.Tensor | None = None  # before training only: (side features + 1, classes), biases last
@@ -95,7 +97,7 @@ class Assembly:
         state: FeaturizerState,
         tokenizer: Any,
         encoder: TextEncoder | None,
-        cache: NeighbourCache | None,
+        cache: Cache | None,
         trees: TreeModel | None,
     ) -> Assembly:
         """From what was stored; the weights are still to be loaded."""
@@ -112,7 +114,7 @@ class Assembly:
         encoder: TextEncoder | None,
         layers: FrozenLayers | None,
         build: Build = SaftModel,
-        cache: NeighbourCache | None = None,
+        cache: Cache | None = None,
         trees: TreeModel | None = None,
     ) -> Assembly:
         """The model around a featurizer that is fitted; the cache is empty if none is given."""
@@ -126,7 +128,7 @@ class Assembly:
         if not (settings.cache_neighbours and not settings.full_batch and model.message_shape):
             cache = None
         elif cache is None:
-            cache = NeighbourCache.empty(len(network), *model.message_shape)
+            cache = _empty_cache(network, model)
         return cls(settings, network, featurizer, features, model, cache, layers, trees)
 
     def start(self, rows: np.ndarray) -> Start | None:
@@ -149,7 +151,7 @@ class Assembly:
         features, cache = self.features, self.cache
         if len(network) > len(features):
             features = self.featurizer.transform(network, features)
-            cache = None if cache is None else cache.extended(len(network))
+            cache = None if cache is None else cache.extended(network.users, network.items)
         frozen = None
         if self.layers is not None and self.settings.trains_encoder:
             frozen = self.layers.states(features.tokens)
@@ -163,6 +165,13 @@ class Assembly:
             targets=targets,
             trees=self.trees,
         )
+
+
+def _empty_cache(network: TextualInteractionNetwork, model: InteractionModel) -> Cache:
+    if not model.hears_sums:
+        return NeighbourCache.empty(len(network), *model.message_shape)
+    nodes = {"user": network.users, "item": network.items}
+    return NodeSums.for_training(nodes, {"user": network.n_users, "item": network.n_items}, model.message_shape)
 
 
 def _frozen_layers(

@@ -118,7 +118,7 @@ class Estimate:
         others = task.rows - task.train - task.valid if settings.passes_messages else 0
         texts_per_row = 1
         if settings.passes_messages and not settings.cache_neighbours:
-            texts_per_row += 2 * settings.neighbours
+            texts_per_row += 2 * settings.sample_size
         trained = task.train * max(settings.least_steps // max(-(-task.train // settings.batch_size), 1), 1)
         epoch = trained * texts_per_row * self.there_and_back + (task.valid + min(others, task.train)) * self.there
         after = task.valid + (task.rows if settings.passes_messages else 0)  # calibration, states of the best weights

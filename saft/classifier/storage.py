@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import saft
-from saft.classifier.assembly import Assembly
+from saft.classifier.assembly import Assembly, Cache
 from saft.data.network import TextualInteractionNetwork
 from saft.errors import InputError
 from saft.features.context import ContextModel
@@ -29,6 +29,7 @@ from saft.features.style import StyleModel
 from saft.features.trees import TreeModel
 from saft.hashing import file_digest
 from saft.learning.neighbour_cache import NeighbourCache
+from saft.learning.node_sums import NodeSums
 from saft.settings import NO_ENCODER, Settings
 from saft.writing import is_half_written
 
@@ -41,6 +42,7 @@ WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
 NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
 CONTEXT, STYLE, TREES = "context.safetensors", "style.safetensors", "trees.safetensors"
 CACHE = "neighbour_cache.safetensors"
+SUMS = "node_sums.safetensors"
 INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
 
 
@@ -113,7 +115,9 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
         if reader is not None:
             arrays = {field: np.ascontiguousarray(array) for field, array in asdict(reader).items()}
             save_arrays(arrays, folder / name)
-    if assembly.cache is not None:
+    if isinstance(assembly.cache, NodeSums):
+        save_tensors({side: sums.sums for side, sums in assembly.cache.sides.items()}, folder / SUMS)
+    elif assembly.cache is not None:
         save_tensors({"states": assembly.cache.states}, folder / CACHE)
     _write_network(network, folder)
     if model.encoder is not None:
@@ -162,8 +166,12 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     tokenizer, encoder = None, None
     if settings.encoder != NO_ENCODER:
         tokenizer, encoder = _tokenizer(folder), _encoder(folder, settings)
-    cached = folder / CACHE
-    cache = NeighbourCache(read_safetensors(cached)[0]["states"]) if cached.is_file() else None
+    cache: Cache | None = None
+    if (folder / SUMS).is_file():
+        nodes = {"user": network.users, "item": network.items}
+        cache = NodeSums.trained(nodes, read_safetensors(folder / SUMS)[0])
+    elif (folder / CACHE).is_file():
+        cache = NeighbourCache(read_safetensors(folder / CACHE)[0]["states"])
     state = _featurizer_state(folder, facts, settings, network)
     trees = _reader(folder / TREES, TreeModel)
     assembly = Assembly.restored(settings, network, state, tokenizer, encoder, cache, trees)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from saft.learning.neighbour_cache import NeighbourCache
+from saft.learning.node_sums import NodeSums
 
 
 class Loader(Protocol):
@@ -15,7 +16,7 @@ class Loader(Protocol):
 
     labels: np.ndarray
     n_classes: int
-    cache: NeighbourCache | None
+    cache: NeighbourCache | NodeSums | None
 
     def __len__(self) -> int: ...
     def training_passes(self, rows: np.ndarray, epoch: int) -> Iterator[Any]: ...

@@ -22,12 +22,13 @@ from saft.data.network import HIDDEN
 from saft.features.arrays import Features
 from saft.features.evidence import NEIGHBOURS_TELL, Evidence
 from saft.features.folds import NO_FOLD
-from saft.features.gathering import Kinds, Rows, gather
+from saft.features.gathering import SIDES, Kinds, Rows, gather
 from saft.features.tokens import Tokens, cut_by_length
 from saft.features.trees import SideFeatures, TreeModel
 from saft.hashing import hash_seed
 from saft.learning.frozen_layers import FrozenStates
 from saft.learning.neighbour_cache import NeighbourCache
+from saft.learning.node_sums import NodeSums
 from saft.learning.sampling import (
     Neighbours,
     all_neighbours,
@@ -37,10 +38,11 @@ from saft.learning.sampling import (
     plan_batches,
     sample_neighbours,
 )
-from saft.model.batch import Batch, Nodes
+from saft.model.batch import Batch, Heard, Nodes
 from saft.settings import Settings
 
 PREDICTED_AT_ONCE = 128
+Sums = tuple[Tensor, Tensor, Tensor]  # as NodeSums.of_others gives them
 Chunks = list[tuple[Tensor, Tensor]]  # (tokens or their states, mask) of each
 
 
@@ -59,11 +61,12 @@ class BatchLoader:
 
     Args:
         labels: of every interaction that may ever be seen; HIDDEN elsewhere. Validation and test labels stay outside.
-        cache: message states of neighbours; None if neighbours are encoded with every batch.
+        cache: message states of neighbours, or their sums; None if neighbours are encoded with every batch.
         isolated: show no neighbours.
         targets: what the loss compares with, if not the labels; e.g. (interactions, classes) for soft ones.
         frozen: output of the encoder's frozen layers; None if texts are read from their tokens.
         evidence: of every interaction, if it is not to be gathered from the features.
+        sums: of the states that every interaction hears, its own counted or not; if they are not looked up in a cache.
         trees: whose log-odds are side features as well.
     """
 
@@ -73,12 +76,13 @@ class BatchLoader:
         labels: np.ndarray,
         n_classes: int,
         settings: Settings,
-        cache: NeighbourCache | None = None,
+        cache: NeighbourCache | NodeSums | None = None,
         *,
         isolated: bool = False,
         targets: np.ndarray | None = None,
         frozen: FrozenStates | None = None,
         evidence: Evidence | None = None,
+        sums: Sums | None = None,
         trees: TreeModel | None = None,
     ) -> None:
         self.features, self.labels, self.n_classes = features, labels, n_classes
@@ -86,6 +90,7 @@ class BatchLoader:
         self.settings, self.cache, self.trees = settings, cache, trees
         self.texts: Tokens | FrozenStates = frozen or features.tokens
         self._given_evidence, self.isolated = evidence, isolated or not settings.passes_messages
+        self._given_sums, self._sums = sums, cache if isinstance(cache, NodeSums) else None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -153,16 +158,16 @@ class BatchLoader:
 
     def uncached(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
         """Neighbours of these rows that belong into the cache and are not in it."""
-        if self.cache is None:
+        if self.cache is None or (self._sums is not None and self._sums.filled.all()):
             return seed_rows[:0]
         neighbours = self.with_neighbours(seed_rows, view)[len(seed_rows) :]
         return neighbours[~self.cache.contains(neighbours)]
 
     def batch(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> Batch:
         """The batch of these rows, all of them seed rows of the pass."""
-        around = self.with_neighbours(seed_rows, view)
+        around = seed_rows if self._sums is not None else self.with_neighbours(seed_rows, view)
         encoded, cached = around, around[:0]
-        if self.cache is not None:
+        if isinstance(self.cache, NeighbourCache):
             encoded, cached = around[: len(seed_rows)], around[len(seed_rows) :]
             cached = cached[self.cache.contains(cached)]
         order = np.argsort(-self.features.tokens.lengths[encoded], kind="stable")
@@ -197,8 +202,9 @@ class BatchLoader:
             targets=torch.from_numpy(self.targets[seed_rows]),
             labels=torch.from_numpy(visible.astype(np.int64)) if self.settings.labels else None,
             side_features=torch.from_numpy(side_features) if side_features.shape[1] else None,
-            cached=None if self.cache is None else self.cache.lookup(cached),
+            cached=self.cache.lookup(cached) if isinstance(self.cache, NeighbourCache) else None,
             is_source=self._is_source(rows, seed_rows, view),
+            heard=self._heard(encoded, view),
             rows=encoded,
         )
 
@@ -206,6 +212,22 @@ class BatchLoader:
         """(tokens or their states, mask) of these rows, longest text first, chunk by chunk."""
         chunks = cut_by_length(rows, self.texts.lengths[rows])
         return [(torch.from_numpy(read), torch.from_numpy(mask)) for read, mask in map(self.texts.padded, chunks)]
+
+    def _heard(self, rows: np.ndarray, view: LabelMaskedPass) -> Heard | None:
+        """Sums over all neighbours of these rows, without the labels that their pass hides."""
+        if self._given_sums is not None:
+            sums, counts, counted = (tensor[torch.from_numpy(rows)] for tensor in self._given_sums)
+        elif self._sums is None:
+            return None
+        elif self.isolated or view is self._blind:
+            return Heard.nobody(len(rows), self._sums.shape, self.n_classes)
+        else:
+            sums, counts, counted = self._sums.of_others(rows)
+        labels = torch.zeros(len(rows), 2, self.n_classes)
+        for place, side in enumerate(SIDES):
+            if side in self.evidence.labels:
+                labels[:, place] = torch.from_numpy(self.evidence.labels[side][rows])
+        return Heard(sums, counts, labels, counted)
 
     def _gather(self, rows: slice) -> Evidence:
         settings, features = self.settings, self.features
@@ -261,7 +283,7 @@ class BatchLoader:
         settings, features = self.settings, self.features
         if self.isolated:
             return self._nobody, self._nobody
-        if settings.full_batch:
+        if settings.full_batch or self._sums is not None:
             return self._of_users, self._of_items
         vectors = features.structure.get(settings.sampling)
         sampled = []
@@ -271,9 +293,9 @@ class BatchLoader:
         ):
             weights = neighbour_weights(settings.sampling, nodes, count, vectors)
             if rng is None:
-                sampled.append(fixed_neighbours(candidates, settings.neighbours, settings.seed, weights))
+                sampled.append(fixed_neighbours(candidates, settings.sample_size, settings.seed, weights))
             else:
-                sampled.append(sample_neighbours(candidates, settings.neighbours, rng, weights))
+                sampled.append(sample_neighbours(candidates, settings.sample_size, rng, weights))
         return sampled[0], sampled[1]
 
     def with_neighbours(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:

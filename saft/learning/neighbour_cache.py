@@ -45,9 +45,9 @@ class NeighbourCache:
     def empty(cls, rows: int, *shape: int) -> NeighbourCache:
         return cls(torch.zeros(rows, *shape, dtype=torch.float16), torch.zeros(rows, dtype=torch.bool))
 
-    def extended(self, rows: int) -> NeighbourCache:
-        """The same cache with room for this many interactions in all; the present part is shared, not copied."""
-        added = self.states.new_zeros(rows - len(self.states), *self.states.shape[1:])
+    def extended(self, users: np.ndarray, items: np.ndarray) -> NeighbourCache:
+        """The same cache with room for all interactions between these; the present part is shared, not copied."""
+        added = self.states.new_zeros(len(users) - len(self.states), *self.states.shape[1:])
         return NeighbourCache(self.states, self.filled, added)
 
     def store(self, rows: np.ndarray, states: Tensor) -> None:
@@ -58,10 +58,18 @@ class NeighbourCache:
         self.filled[numbers[old]] = True
         self.added[numbers[~old] - len(self.states)] = states[~old]
 
-    def restore(self, states: Tensor, filled: Tensor) -> None:
+    def to_renew(self, stale: np.ndarray) -> np.ndarray:
+        """Rows to be stored for all states to be those of the final weights, if these are the stale ones."""
+        return np.flatnonzero(stale)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """For a checkpoint."""
+        return {"states": self.states, "filled": self.filled}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over the content of a checkpoint."""
-        self.states.copy_(states)
-        self.filled.copy_(filled)
+        for name, present in self.tensors().items():
+            present.copy_(tensors[name])
 
     def contains(self, rows: np.ndarray) -> np.ndarray:
         """Which of these rows hold a state; added rows are stored as they come, so they always do."""
@@ -136,8 +144,8 @@ class CacheRefresher:
     def finish(self, weights_of_last_epoch: bool) -> None:
         """Encode all rows whose state does not belong to the final weights."""
         if self.loader.cache is not None:
-            still_current = self._current & weights_of_last_epoch
-            self._fill(np.flatnonzero(~still_current), "Encoding the interactions with the final weights")
+            stale = self.loader.cache.to_renew(~(self._current & weights_of_last_epoch))
+            self._fill(stale, "Encoding the interactions with the final weights")
 
     def _fill(self, rows: np.ndarray, what: str) -> None:
         done = 0

@@ -222,7 +222,7 @@ class Trainer:
             for name, tensor in state.items()
         }
         if self.loader.cache is not None:
-            parts["cache"] = {"states": self.loader.cache.states, "filled": self.loader.cache.filled}
+            parts["cache"] = self.loader.cache.tensors()
         return parts
 
     def _restore(self, parts: Parts, state: TrainerState) -> None:
@@ -234,6 +234,6 @@ class Trainer:
             moments.setdefault(int(number), {})[rest] = tensor
         self.optimiser.load_state_dict({"state": moments, "param_groups": self.optimiser.state_dict()["param_groups"]})
         if self.loader.cache is not None:
-            self.loader.cache.restore(**parts["cache"])
+            self.loader.cache.restore(parts["cache"])
         torch.set_rng_state(parts["random"]["torch"])
         self.state = state

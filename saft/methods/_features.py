@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saft.classifier.assembly import Cache
 from saft.data.network import TextualInteractionNetwork
 from saft.hashing import hash_seed
 from saft.learning.callbacks import Callback, CallbackList
-from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.prediction import predict_logits
 from saft.methods._fine_tuned import count_parameters, run_training
 from saft.methods._line_graph import LineGraph
@@ -44,7 +44,7 @@ class Deal:
 class RowLoader:
     """Deals rows to batches; the features are in the model. Without a batch size all rows are one batch."""
 
-    cache: NeighbourCache | None = None
+    cache: Cache | None = None
 
     def __init__(
         self, labels: np.ndarray, n_classes: int, seed: int, size: int | None = None, targets: np.ndarray | None = None

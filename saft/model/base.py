@@ -40,9 +40,11 @@ class InteractionModel(nn.Module):
     Attributes:
         encoder: the pretrained part, which learns at a rate of its own.
         message_shape: of an interaction's message state; empty if the model passes no messages.
+        hears_sums: whether it takes the sum of all neighbours' states instead of those of some.
     """
 
     message_shape: tuple[int, ...] = ()
+    hears_sums: bool = False
 
     def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes) -> None:
         super().__init__()

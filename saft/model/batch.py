@@ -31,8 +31,30 @@ class Nodes:
 
 
 @dataclass(frozen=True)
+class Heard:
+    """What encoded interactions hear of all others of their user and of their item, in this order."""
+
+    sums: Tensor  # (encoded, layers, 2, width) of message states
+    counts: Tensor  # (encoded, 2) how many others
+    labels: Tensor  # (encoded, 2, classes) how many of them have each label, as far as it may be seen
+    counted: Tensor  # (encoded,) 1 where the interaction's own state is in the sums, and has to be taken out
+
+    @classmethod
+    def nobody(cls, n_encoded: int, shape: tuple[int, ...], n_classes: int) -> Self:
+        counted = torch.zeros(n_encoded)
+        return cls(
+            torch.zeros(n_encoded, *shape), torch.zeros(n_encoded, 2), torch.zeros(n_encoded, 2, n_classes), counted
+        )
+
+    def to(self, device: torch.device) -> Heard:
+        return Heard(self.sums.to(device), self.counts.to(device), self.labels.to(device), self.counted.to(device))
+
+
+@dataclass(frozen=True)
 class Batch:
     """Interactions whose texts are encoded, then neighbours whose message states come from the cache.
+
+    Where sums of states are heard instead, there are no neighbours in the batch.
 
     The seed rows, those to predict, are among the encoded ones. Encoded interactions stand in the order of their
     texts, chunk after chunk; every chunk is as wide as its longest text.
@@ -50,6 +72,7 @@ class Batch:
     side_features: Tensor | None = None  # (encoded, ·) known labels around the interaction, then n-gram log-odds
     cached: Tensor | None = None  # (cached, layers, 2, width) message states: user token and item token
     is_source: dict[str, Tensor] = field(default_factory=dict)  # side → (encoded + cached,) in the sample of its node
+    heard: Heard | None = None  # sums over all neighbours, if the model hears these
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # (encoded,) numbers in the network
     for_cache: bool = False  # message states are needed although the model only predicts
 
@@ -67,7 +90,7 @@ class Batch:
                 return [tuple(map(moved, pair)) if isinstance(pair, tuple) else pair for pair in value]
             if isinstance(value, dict):
                 return {name: moved(tensor) for name, tensor in value.items()}
-            return value.to(device) if isinstance(value, Tensor | Nodes) else value
+            return value.to(device) if isinstance(value, Tensor | Nodes | Heard) else value
 
         return replace(self, **{entry.name: moved(getattr(self, entry.name)) for entry in fields(self)})
 
@@ -87,6 +110,11 @@ class Batch:
             "labels": self.labels,
             "side_features": self.side_features,
             "cached": self.cached,
+            **(
+                {}
+                if self.heard is None
+                else {f"heard.{entry.name}": getattr(self.heard, entry.name) for entry in fields(Heard)}
+            ),
             **{f"is_source.{side}": which for side, which in self.is_source.items()},
             **{f"structure.{role}": vectors for role, vectors in self.structure.items()},
         }
@@ -113,5 +141,6 @@ class Batch:
             side_features=given.get("side_features"),
             cached=given.get("cached"),
             is_source=group("is_source."),
+            heard=Heard(**group("heard.")) if "heard.sums" in given else None,
             rows=tokens,  # type: ignore[arg-type]  # only its length is used
         )

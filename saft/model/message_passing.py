@@ -7,6 +7,11 @@ division and a gather back. P itself, with its Σ d² entries, is never built; t
 determines.)
 
 Input to both: u⁰ of every interaction, the token of its user (or item). Output: û = LayerNorm(Linear(u^R)).
+
+P is constant within a node, so an interaction depends on its neighbours only through the sum of their u⁰, their number,
+and its own: ``from_sums`` computes the same from these, for line graph attention with any R and gated attention with
+R ≤ 1. Let S be the sum of u⁰ over a node of d interactions. With line graph attention the sum of u^r is f_r · S, where
+f_0 = 1 and f_r = d / (d + 1) · f_(r−1) + δ, and an interaction ends at u^R = f_(R−1) · S / (d + 1) + δ u⁰.
 """
 
 import torch
@@ -71,6 +76,18 @@ class LineGraphAttention(nn.Module):
             state = propagate(state, nodes, n_nodes, is_source, wanted) + self.delta * start[:wanted]
         return self.norm(self.out(state[:n_receivers]))
 
+    def from_sums(self, start: Tensor, others: Tensor, n_others: Tensor) -> Tensor:
+        """The same from u⁰ of each, the sum of u⁰ over the others of its node, (interactions, width), and their number,
+        (interactions,)."""
+        size = n_others[:, None] + 1
+        factor = torch.ones_like(size)
+        for _ in range(self.rounds - 1):
+            factor = size / (size + 1) * factor + self.delta
+        state = start
+        if self.rounds:
+            state = factor * _propagated(start, others, n_others) + self.delta * start
+        return self.norm(self.out(state))
+
 
 class GatedAttentionUnit(nn.Module):
     """u^r = Linear(Γ ⊙ (P u^(r−1) + δ Δ)) for r = 1 … R, with Γ = SiLU(Linear(u⁰)), Δ = SiLU(Linear(u⁰)).
@@ -102,6 +119,19 @@ class GatedAttentionUnit(nn.Module):
             received = propagate(state, nodes, n_nodes, is_source, wanted)
             state = self.mix(gate[:wanted] * (received + self.delta * shift[:wanted]))
         return self.norm(self.out(state[:n_receivers]))
+
+    def from_sums(self, start: Tensor, others: Tensor, n_others: Tensor) -> Tensor:
+        """As above; a second round would need the gates of the others, so there is one at most."""
+        state = start
+        if self.rounds:
+            gate, shift = functional.silu(self.gate(start)), functional.silu(self.shift(start))
+            state = self.mix(gate * (_propagated(start, others, n_others) + self.delta * shift))
+        return self.norm(self.out(state))
+
+
+def _propagated(start: Tensor, others: Tensor, n_others: Tensor) -> Tensor:
+    """P u⁰: the sum over the node, itself included, divided by d + 1."""
+    return (others + start) / (n_others[:, None] + 2)
 
 
 def _wanted(rounds: int, n_receivers: int | None) -> list[int | None]:

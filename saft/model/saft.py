@@ -32,19 +32,22 @@ itself. It is mixed in after training (saft/learning/start.py).
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from saft.errors import InputError
 from saft.model.base import NodeTable, Output, SideFeatureModel, Sizes, means
-from saft.model.batch import Batch, Nodes
+from saft.model.batch import Batch, Heard, Nodes
 from saft.model.encoder import TextEncoder
 from saft.model.families import NO_POSITION
 from saft.model.message_passing import GatedAttentionUnit, LineGraphAttention
 from saft.model.readout import READOUTS, LayerOutput
 from saft.settings import Settings
 
+Attention = LineGraphAttention | GatedAttentionUnit
 TEXT, ADDED, PROXY = 0, 1, 2  # attention levels: a token attends to its own level and those below
 
 
@@ -85,6 +88,7 @@ class SaftLayer(nn.Module):
         added: Tensor,
         starts: dict[str, Tensor],
         nodes: dict[str, tuple[Tensor, int, Tensor | None]],
+        others: dict[str, tuple[Tensor, Tensor]],
     ) -> Tensor:
         """(encoded, width) the new proxies.
 
@@ -93,9 +97,13 @@ class SaftLayer(nn.Module):
             added: (encoded, added, width) the tokens beside the text, before the layer.
             starts: side → (encoded + cached, width) u⁰.
             nodes: side → (node of each of them, number of nodes, which of them are sources).
+            others: side → (sum of u⁰ over all others of the node, how many), if these are what is heard.
         """
         received = [
-            layer(starts[side], *nodes[side], n_receivers=proxy.shape[0]) for side, layer in self.messages.items()
+            cast("Attention", layer).from_sums(starts[side], *others[side])
+            if others
+            else layer(starts[side], *nodes[side], n_receivers=proxy.shape[0])
+            for side, layer in self.messages.items()
         ]
         if self.out is None:
             return functional.relu(self.update(torch.cat([proxy, *received], dim=1)))
@@ -125,6 +133,7 @@ class SaftModel(SideFeatureModel):
             self.readout = READOUTS[settings.readout](width)
         if settings.passes_messages:
             self.message_shape = (self.n_fused, 2, width)  # ũ and ĩ of every layer
+            self.hears_sums = settings.sums_states
         self.dropout = nn.Dropout(settings.dropout)
         wide = self.readout.width if self.fused else width
         self.head = nn.Linear(wide + self.n_side_features, sizes.n_classes)
@@ -185,14 +194,16 @@ class SaftModel(SideFeatureModel):
         for number in range(self.n_fused):
             previous = proxy, texts
             proxy, texts, pair = self._run(self.first + number, proxy, texts, masks, added, attention_levels)
-            starts = {}
+            starts, others = {}, {}
             if self.message_shape:
                 if self.settings.text_messages:
                     pair = pair + means(texts, masks)[:, None]
                 message_states.append(pair.detach())
                 starts = self._starts(number, pair, batch, own)
+                if batch.heard is not None:
+                    others = self._others(number, pair, batch.heard, node_states)
             if self.layers:
-                proxy = self.layers[number](proxy, added, starts, nodes)
+                proxy = self.layers[number](proxy, added, starts, nodes, others)
         last = self._layer_output(batch, masks, proxy, texts)
         before = self._layer_output(batch, masks, *previous) if self.readout.uses_previous else None
         message_state = torch.stack(message_states, dim=1) if message_states else None
@@ -255,6 +266,20 @@ class SaftModel(SideFeatureModel):
                 after = torch.cat([after, batch.cached[:, layer, place]])
             starts[side] = after + same
         return starts
+
+    def _others(
+        self, layer: int, pair: Tensor, heard: Heard, node_states: dict[str, Tensor]
+    ) -> dict[str, tuple[Tensor, Tensor]]:
+        """Side → sum of u⁰ over the other interactions of the node, and their number."""
+        states = heard.sums[:, layer] - heard.counted[:, None, None] * pair
+        others = {}
+        for place, (side, of_node) in enumerate(node_states.items()):
+            count = heard.counts[:, place]
+            found = states[:, place] + self.settings.lam * count[:, None] * of_node
+            if self.settings.labels:
+                found = found + heard.labels[:, place] @ self.label_states.weight[:-1]
+            others[side] = found, count
+        return others
 
     def _layer_output(self, batch: Batch, masks: list[Tensor], proxy: Tensor, texts: list[Tensor]) -> LayerOutput:
         lengths = torch.cat([mask.sum(dim=1, keepdim=True) for mask in masks])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 
 from saft.classifier.estimator import SaftClassifier
 from saft.errors import InputError, did_you_mean
@@ -110,10 +111,13 @@ def _interaction(given: Mapping[str, Any]) -> Interaction:
 def _explained(live: LiveNetwork, ego: EgoGraph, text: str) -> Explanation:
     spans = _parts(text) if live.settings.words else []
     neighbours = _neighbours_of(live, ego)
+    states: Iterable[np.ndarray | None] = [None] * len(neighbours)
+    if ego.heard is not None:  # a sum says nothing of one of its parts: these are read again
+        states = live.message_states([live.interaction(number) for number in neighbours])
     features = _features(live, ego)
     changed = [
         *_without_words(live, ego, text, spans),
-        *(_without_neighbour(live, ego, number) for number in neighbours),
+        *(_without_neighbour(live, ego, *one) for one in zip(neighbours, states, strict=True)),
         *(without for _, _, without in features),
     ]
     probabilities = live.probabilities([ego, *changed])
@@ -174,17 +178,20 @@ def _neighbours_of(live: LiveNetwork, ego: EgoGraph) -> list[int]:
 
     (All neighbours count in the evidence, but of hundreds, hardly any moves the prediction alone.)
     """
-    if live.settings.passes_messages:
+    if live.settings.passes_messages and ego.heard is None:
         return ego.neighbourhood.rows.tolist()
     if not (ego.evidence.labels or ego.evidence.words or ego.evidence.likeness or ego.evidence.around):
         return []
-    return live.evidence.most_alike(ego.number, ego.codes, ego.read, live.settings.neighbours).tolist()
+    return live.evidence.most_alike(ego.number, ego.codes, ego.read, live.settings.sample_size).tolist()
 
 
-def _without_neighbour(live: LiveNetwork, ego: EgoGraph, neighbour: int) -> EgoGraph:
-    """The ego graph without the message, the label and the words of this neighbour."""
+def _without_neighbour(live: LiveNetwork, ego: EgoGraph, neighbour: int, state: np.ndarray | None = None) -> EgoGraph:
+    """The ego graph without the message, the label and the words of this neighbour; its message state is needed where sums are heard."""
     evidence = live.evidence.of(ego.number, ego.codes, ego.read, neighbour)
-    return replace(ego, neighbourhood=ego.neighbourhood.without(neighbour), evidence=evidence)
+    heard = ego.heard
+    if heard is not None and state is not None:
+        heard = heard.without(torch.from_numpy(state).float(), _shared(live, ego, neighbour))
+    return replace(ego, neighbourhood=ego.neighbourhood.without(neighbour), evidence=evidence, heard=heard)
 
 
 def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph]]:
@@ -216,5 +223,9 @@ def _features(live: LiveNetwork, ego: EgoGraph) -> list[tuple[str, str, EgoGraph
 
 
 def _neighbour(live: LiveNetwork, ego: EgoGraph, number: int, effect: float) -> NeighbourEffect:
-    shared = " and ".join(name for name, side in live.sides.items() if side.nodes.values[number] == ego.codes[name])
-    return NeighbourEffect(number, live.interaction(number), shared, effect)
+    return NeighbourEffect(number, live.interaction(number), " and ".join(_shared(live, ego, number)), effect)
+
+
+def _shared(live: LiveNetwork, ego: EgoGraph, number: int) -> list[str]:
+    """Sides on which this interaction has the node of the ego graph."""
+    return [name for name, side in live.sides.items() if side.nodes.values[number] == ego.codes[name]]

@@ -31,13 +31,14 @@ from saft.features.trees import SideFeatures
 from saft.hashing import fixed_keys
 from saft.learning.frozen_layers import Read
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
+from saft.learning.node_sums import NodeSums, SideSums
 from saft.learning.prediction import Forward
 from saft.learning.sampling import Neighbours, neighbour_weights, race
 from saft.metrics import softmax
 from saft.model.regression import RegressionModel
 from saft.online.growing import GrowingArray
 from saft.online.live_evidence import LiveEvidence
-from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, Neighbourhood, stacked_structure
+from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, HeardSums, Neighbourhood, stacked_structure
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class LiveNetwork:
         self.model, self._padding = assembly.model, assembly.features.tokens.padding
         self.trees = assembly.trees
         self.predictor = self._predictor()
-        self._states = GrowingArray(self._known_states())
+        self._states = GrowingArray(self._known_states())  # where single neighbours are heard
+        self._sums = self._known_sums()  # where sums over all of them are
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -122,7 +124,8 @@ class LiveNetwork:
         vectors = {name: self._vectors(interactions, name) for name in SIDES}
         read = self.featurizer.read_texts(pl.Series([one.text for one in interactions], dtype=pl.String))
         first = len(self)
-        self._states.append(states)
+        if self._sums is None:
+            self._states.append(states)
         for place, interaction in enumerate(interactions):
             self._added_texts.append(interaction.text)
             self.times.append(interaction.time)
@@ -134,7 +137,12 @@ class LiveNetwork:
             # One by one: the vector of a new user must not depend on what else was in the same request.
             self.structure.extend(np.array([codes["user"]]), np.array([codes["item"]]))
             self.evidence.relabel(number, int(labels[place]))
-        return np.arange(first, len(self))
+        numbers = np.arange(first, len(self))
+        if self._sums is not None:
+            for place, name in enumerate(SIDES):
+                new = torch.from_numpy(states[:, :, place].astype(np.float32))
+                self._sums[name].add(self.sides[name].nodes.values[numbers], new, torch.ones(len(numbers)))
+        return numbers
 
     def label(self, number: int, label: Any) -> None:
         """Set the label of an interaction; None removes it."""
@@ -187,15 +195,16 @@ class LiveNetwork:
         vectors = {name: side.vectors.values[codes[name]] for name, side in self.sides.items()}
         return self._ego_graphs(number, pl.Series([self.text(number)], dtype=pl.String), codes, vectors)[0]
 
-    def message_states(self, interactions: Sequence[Interaction]) -> np.ndarray:
-        """Message states of interactions that need not be in the network."""
-        if not interactions or not self.model.message_shape:
-            return np.empty((len(interactions), *self._states.values.shape[1:]), np.float16)
-        return self.predictor.message_states(self.ego_graphs(interactions))
+    @property
+    def message_shape(self) -> tuple[int, ...]:
+        """Of a message state; that of nothing where no states are passed."""
+        return self.model.message_shape or (0,)
 
-    def states(self, numbers: np.ndarray) -> np.ndarray:
-        """Message states of interactions of the network."""
-        return self._states.values[numbers]
+    def message_states(self, interactions: Sequence[Interaction]) -> np.ndarray:
+        """(interactions, *message shape) in half precision, of some that need not be in the network."""
+        if not interactions or not self.model.message_shape:
+            return np.empty((len(interactions), *self.message_shape), np.float16)
+        return self.predictor.message_states(self.ego_graphs(interactions)).astype(np.float16)
 
     def neighbours(self, number: int) -> dict[str, np.ndarray]:
         """Side → numbers of all other interactions of its user, of its item."""
@@ -219,11 +228,11 @@ class LiveNetwork:
             for name in SIDES:
                 slot = int(self.featurizer.node_slots(name, np.array([code[name]]))[0])
                 nodes[name] = EgoNode(slot, vectors[name][at], bool((sampled[name] == number).any()))
-            around = self._neighbourhood(number, sampled)
+            around, heard = self._neighbourhood(number, sampled), self._heard(number, code)
             embeddings = {role: rows[at] for role, rows in structure.items()}
             own = read.one(at, view)
             evidence = self.evidence.of(number, code, own)
-            egos.append(EgoGraph(number, code, own, tokens, evidence, embeddings, nodes, around))
+            egos.append(EgoGraph(number, code, own, tokens, evidence, embeddings, nodes, around, heard))
         return egos
 
     def read_tokens(self, tokens: Tokens) -> list[np.ndarray]:
@@ -243,9 +252,18 @@ class LiveNetwork:
             self._states.values[rows],
         )
 
+    def _heard(self, number: int, code: dict[str, int]) -> HeardSums | None:
+        """What an interaction between these nodes hears; ``number`` as above."""
+        if self._sums is None:
+            return None
+        found = [self._sums[name].of(np.array([code[name]])) for name in SIDES]
+        counted = torch.tensor(float(number < len(self)))
+        counts = torch.cat([counts for _, counts in found]) - counted
+        return HeardSums(torch.stack([sums[0] for sums, _ in found], dim=1), counts, counted)
+
     def _samples(self, number: int, name: str, codes: dict[str, np.ndarray]) -> list[np.ndarray]:
         """For each (user, item), numbers of the interactions in this node's sample, perhaps its own among them."""
-        if not self.settings.passes_messages:
+        if not self.settings.passes_messages or self.settings.sums_states:
             return [np.empty(0, np.int64)] * len(codes[name])
         own = [number] if number == len(self) else []  # a known one is among the members already
         members = [np.append(self.sides[name].members(code), own).astype(np.int64) for code in codes[name].tolist()]
@@ -260,7 +278,7 @@ class LiveNetwork:
             vectors = self.structure.transform(ends["user"], ends["item"])[self.settings.sampling]
             weights = neighbour_weights(self.settings.sampling, of, len(members), vectors)
         candidates = Neighbours(starts, np.arange(len(rows)))
-        drawn = race(candidates, self.settings.neighbours, fixed_keys(rows, self.settings.seed), weights)
+        drawn = race(candidates, self.settings.sample_size, fixed_keys(rows, self.settings.seed), weights)
         return np.split(rows[drawn.rows], drawn.starts[1:-1])
 
     def _vectors(self, interactions: Sequence[Interaction], name: str) -> np.ndarray:
@@ -285,10 +303,15 @@ class LiveNetwork:
     def _known_states(self) -> np.ndarray:
         """(interactions, *message shape) of the network of training."""
         assembly = self.classifier.assembly_
-        if not assembly.model.message_shape:
+        if not assembly.model.message_shape or self.settings.sums_states:
             return np.empty((self.n_known, 0), np.float16)
         cache = assembly.cache
-        if cache is None:
+        if not isinstance(cache, NeighbourCache):
             cache = NeighbourCache.empty(self.n_known, *assembly.model.message_shape)
             fill_cache(assembly.model, replace(assembly, cache=cache).loader(), np.arange(self.n_known))
         return cache.states.numpy()
+
+    def _known_sums(self) -> dict[str, SideSums] | None:
+        """Side → sums over the interactions of training, to be added to; those of the classifier stay as they are."""
+        cache = self.classifier.assembly_.cache
+        return {name: cache.sides[name].extension() for name in SIDES} if isinstance(cache, NodeSums) else None

@@ -2,7 +2,8 @@
 
 Ego graphs do not depend on each other, so any of them can be predicted together: requests of different people, or one
 interaction with this word or that neighbour removed. Message states of neighbours come from the cache, so an ego graph
-costs the encoding of its own text and little else.
+costs the encoding of its own text and little else. Where sums over all neighbours are heard, these stand in their
+place.
 
 A batch of ego graphs is a small network of its own, in which every ego has a user and an item to itself. Batches are
 built from it by the loader that training and ``SaftClassifier.predict`` use.
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from saft.data.network import HIDDEN
 from saft.features.arrays import Features, ReadText
@@ -24,7 +26,7 @@ from saft.features.folds import NO_FOLD, VIEWS
 from saft.features.gathering import SIDES
 from saft.features.tokens import Tokens, cut_by_length
 from saft.features.trees import TreeModel
-from saft.learning.loader import PREDICTED_AT_ONCE, BatchLoader, LabelMaskedPass
+from saft.learning.loader import PREDICTED_AT_ONCE, BatchLoader, LabelMaskedPass, Sums
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.prediction import Forward, collect
 from saft.learning.sampling import Neighbours
@@ -50,6 +52,20 @@ class Neighbourhood:
 
 
 @dataclass(frozen=True)
+class HeardSums:
+    """Sums of message states over the other interactions of the user and of the item, in this order."""
+
+    sums: Tensor  # (layers, 2, width)
+    counts: Tensor  # (2,) how many others
+    counted: Tensor  # () 1 if the interaction's own state is in the sums
+
+    def without(self, state: Tensor, shared: Sequence[str]) -> HeardSums:
+        """Without another interaction of this state, which shares these sides."""
+        is_shared = torch.tensor([float(side in shared) for side in SIDES])
+        return replace(self, sums=self.sums - state * is_shared[:, None], counts=self.counts - is_shared)
+
+
+@dataclass(frozen=True)
 class EgoNode:
     """The user, or the item, of an interaction."""
 
@@ -68,6 +84,7 @@ class EgoGraph:
     structure: dict[str, np.ndarray]  # role → (dim,)
     nodes: dict[str, EgoNode]  # side → its user, its item
     neighbourhood: Neighbourhood
+    heard: HeardSums | None = None  # where these are heard, the neighbourhood is empty
 
     def with_node(self, side: str, **changes: Any) -> EgoGraph:
         return replace(self, nodes=self.nodes | {side: replace(self.nodes[side], **changes)})
@@ -107,8 +124,8 @@ class EgoPredictor:
 
     @torch.inference_mode()
     def message_states(self, egos: Sequence[EgoGraph]) -> np.ndarray:
-        """(egos, *message shape), in half precision."""
-        return self._collected(egos, "message_state", self.model).astype(np.float16)
+        """(egos, *message shape)."""
+        return self._collected(egos, "message_state", self.model)
 
     def batch(self, egos: Sequence[EgoGraph]) -> Batch:
         """These ego graphs as seed rows, their texts in one chunk if they are of similar length."""
@@ -154,7 +171,14 @@ class EgoPredictor:
         view = LabelMaskedPass([], labels, sides["user"].sources, sides["item"].sources)
         evidence = Evidence.stacked([ego.evidence for ego in egos])
         loader = BatchLoader(
-            features, labels, self.n_classes, self.settings, self._cache(egos), evidence=evidence, trees=self.trees
+            features,
+            labels,
+            self.n_classes,
+            self.settings,
+            self._cache(egos),
+            evidence=evidence,
+            sums=self._sums(egos),
+            trees=self.trees,
         )
         return loader, view
 
@@ -166,10 +190,18 @@ class EgoPredictor:
 
     def _cache(self, egos: Sequence[EgoGraph]) -> NeighbourCache | None:
         """Message states of the neighbours, whose rows follow those of the egos."""
-        if not self.settings.passes_messages:
+        if not self.settings.passes_messages or self.settings.sums_states:
             return None
         states = torch.from_numpy(np.concatenate([ego.neighbourhood.states for ego in egos]))
         return NeighbourCache(states.new_zeros(len(egos), *states.shape[1:]), added=states)
+
+    def _sums(self, egos: Sequence[EgoGraph]) -> Sums | None:
+        heard = [ego.heard for ego in egos if ego.heard is not None]
+        if not heard:
+            return None
+        parts = zip(*((one.sums, one.counts, one.counted) for one in heard), strict=True)
+        sums, counts, counted = (torch.stack(part) for part in parts)
+        return sums, counts, counted
 
 
 @dataclass(frozen=True)

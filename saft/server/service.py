@@ -124,15 +124,15 @@ class ReviewService:
 
     def _restore(self) -> None:
         """Add stored interactions to the live network, and unlabelled rows of training to the store, for review."""
-        shape = self.live.states(np.empty(0, np.int64)).shape[1:]
+        shape = self.live.message_shape
         for portion in self.store.added():
             interactions = [one for _, one, _ in portion]
-            states = None
             if self.store.same_model:
                 states = np.stack([np.frombuffer(state, np.float16).reshape(shape) for *_, state in portion])
+            else:
+                states = self.live.message_states(interactions)
+                self.store.update_states([serial for serial, *_ in portion], states)
             numbers = self.live.add(interactions, states)
-            if states is None:
-                self.store.update_states([serial for serial, *_ in portion], self.live.states(numbers))
             for (serial, *_), number in zip(portion, numbers.tolist(), strict=True):
                 self._know(serial, number)
         if not self.store.same_model:
@@ -150,7 +150,10 @@ class ReviewService:
         """Put rows of training into the store, with these probabilities."""
         interactions = [self.live.interaction(number) for number in numbers]
         self.store.add(
-            interactions, [self._prediction_of(row) for row in rows], self.live.states(np.array(numbers)), numbers
+            interactions,
+            [self._prediction_of(row) for row in rows],
+            np.empty((len(numbers), 0), np.float16),  # the model has what neighbours hear of its rows of training
+            numbers,
         )
 
     def _know(self, serial: int, number: int) -> None:

@@ -232,7 +232,7 @@ def test_uncached_neighbours_are_listed_once(network, features, rows):
 
 def test_the_cache_returns_what_was_stored_also_for_rows_added_later():
     cache = NeighbourCache.empty(4, 2, 2, 3)
-    grown = cache.extended(6)
+    grown = cache.extended(np.arange(6), np.arange(6))
     states = torch.arange(3 * 2 * 2 * 3, dtype=torch.float32).reshape(3, 2, 2, 3)
     grown.store(np.array([1, 5, 4]), states)
     torch.testing.assert_close(

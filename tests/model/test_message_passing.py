@@ -112,3 +112,27 @@ def test_attention_that_starts_as_the_identity_gives_the_normalised_sum_of_recei
     found = LineGraphAttention(WIDTH, rounds=1, identity=True).double()(states, nodes, NODES)
     received = propagate(states, nodes, NODES) + states
     torch.testing.assert_close(found, torch.nn.functional.layer_norm(received, received.shape[1:]))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3, 4, 5])
+def test_line_graph_attention_from_sums_is_that_of_all_rows(rounds):
+    assert_from_sums_is_literal(LineGraphAttention(6, rounds, delta=0.7))
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_gated_attention_with_one_round_from_sums_is_that_of_all_rows(rounds):
+    assert_from_sums_is_literal(GatedAttentionUnit(6, rounds, delta=0.7))
+
+
+def assert_from_sums_is_literal(layer):
+    """On random networks; several interactions of the same user and item are interactions of the same node."""
+    drawn = torch.Generator().manual_seed(1)
+    for n_rows in (1, 7, 40):
+        nodes = torch.randint(0, 5, (n_rows,), generator=drawn)
+        start = torch.randn(n_rows, 6, generator=drawn)
+        others = torch.stack([
+            sum((start[y] for y in range(n_rows) if y != x and nodes[y] == nodes[x]), torch.zeros(6))
+            for x in range(n_rows)
+        ])  # fmt: skip
+        counts = torch.tensor([float((nodes == nodes[x]).sum() - 1) for x in range(n_rows)])
+        torch.testing.assert_close(layer.from_sums(start, others, counts), layer(start, nodes, 5), atol=1e-5, rtol=0)

@@ -22,6 +22,10 @@ def network():
     return saft.demo_network(N)
 
 
+def without_neighbour(live, ego, number):
+    return _without_neighbour(live, ego, number, live.message_states([live.interaction(number)])[0])
+
+
 @pytest.fixture(scope="module", params=["content", "lga"])
 def classifier(request, network, tiny_settings):
     changes = {"neighbours": 50, "structure_tokens": True, "messages": request.param}
@@ -74,7 +78,7 @@ def test_the_label_and_the_words_of_a_neighbour_are_removed_with_it(live, row):
     numbers = np.array(_neighbours_of(live, ego))
     labels = live.labels.values[numbers]
     for place in [int(np.flatnonzero(labels != HIDDEN)[0]), int(np.flatnonzero(labels == HIDDEN)[0])]:
-        changed = _without_neighbour(live, ego, int(numbers[place]))
+        changed = without_neighbour(live, ego, int(numbers[place]))
         one_hot = (np.arange(3) == labels[place]).astype(float)
         np.testing.assert_array_equal(ego.evidence.totals - changed.evidence.totals, [one_hot])
         for side, node in live.sides.items():
@@ -93,7 +97,7 @@ def test_the_effect_of_a_neighbour_is_that_of_all_that_comes_from_it(live, row):
     own = live.probabilities([ego])[0, best]
     for number in _neighbours_of(live, ego)[:5]:
         (near,) = [one for one in found.neighbours if one.number == number]
-        without = live.probabilities([_without_neighbour(live, ego, number)])[0, best]
+        without = live.probabilities([without_neighbour(live, ego, number)])[0, best]
         assert near.effect == pytest.approx(own - without, abs=1e-5)
 
 

@@ -23,6 +23,7 @@ def network():
 
 
 LGA = {"messages": "lga", "neighbours": 3}
+SUMS = {"messages": "lga", "neighbours": 0}
 VARIANTS = {
     "product": {},
     "states of neighbours": LGA,
@@ -136,7 +137,7 @@ def test_message_states_of_added_interactions_can_be_given_instead_of_computed(n
     rows = [Interaction("stranger", as_row(network, 3)["item"], "terrible"), Interaction("stranger", "new", "fine")]
     first, second = LiveNetwork(classifier), LiveNetwork(classifier)
     first.add(rows)
-    second.add(rows, first.states(np.array([N, N + 1])))
+    second.add(rows, second.message_states(rows))
     others = [Interaction(**as_row(network, 3)), Interaction("stranger", "new", "again")]
     for one, other in zip(first.predict(others), second.predict(others), strict=True):
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
