@@ -34,6 +34,8 @@ def classifier(network, tiny_settings):
     model, drawn = classifier.model_, torch.Generator().manual_seed(0)
     for weight in (model.head.weight, model.label_states.weight, *(layer.out.weight for layer in model.layers)):
         torch.nn.init.normal_(weight, std=0.2, generator=drawn)
+    with torch.no_grad():
+        model.label_states.weight[-1] = 0  # of interactions without a label, as in training
     return classifier
 
 
