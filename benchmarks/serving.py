@@ -37,26 +37,29 @@ TEXT = "Second one I own. The puzzle broke on the first day, and the seller aske
 
 
 def figures() -> Iterator[Figure]:
-    yield _busy_item()
+    for messages, trained in (("content", 0), ("lga", 1)):
+        yield _busy_item({"messages": messages, "trained_layers": trained})
     for size in SIZES:
         yield from _under_load(size)
 
 
-def _busy_item(busy: int = 100_000, quiet: int = 10, repeats: int = 50) -> Figure:
+def _busy_item(settings: dict[str, Any], busy: int = 100_000, quiet: int = 10, repeats: int = 50) -> Figure:
     """A prediction for an item with many interactions against one with few, in turns, by an encoder of two layers."""
     network = saft.demo_network(busy + quiet)
     items = pl.Series("item", ["quiet"] * quiet + ["busy"] * busy)
     network = saft.read(network.hiding(np.arange(2_000, len(network))).to_frame().with_columns(items))
     taken: dict[str, list[float]] = {"busy": [], "quiet": []}
     with encoder_called("tiny") as (encoder, _):
-        live = LiveNetwork(SaftClassifier(encoder=encoder, trained_layers=0, valid_share=0.0).fit(network))
+        settings = {"encoder": encoder, "epochs": 1, "valid_share": 0.0, **settings}
+        live = LiveNetwork(SaftClassifier(**settings).fit(network))
         for _ in range(repeats):
             for item, seconds in taken.items():
                 began = time.perf_counter()
                 live.predict([Interaction("somebody new", item, TEXT)])
                 seconds.append(time.perf_counter() - began)
     ratio = median(taken["busy"]) / median(taken["quiet"])
-    return Figure(f"serving: a prediction with {busy:,} neighbours against one with {quiet}", ratio, "×", "<= 1.5")
+    name = f"serving, {settings['messages']}: a prediction with {busy:,} neighbours against one with {quiet}"
+    return Figure(name, ratio, "×", "<= 1.5")
 
 
 def _under_load(size: int) -> list[Figure]:
