@@ -76,8 +76,12 @@ class ModelSettings(_Group):
 
     fusion: str = _setting(
         "residual",
-        "residual starts as the pretrained encoder; none reads the text alone.",
-        ("residual", "paper", "none"),
+        "residual starts as the pretrained encoder; late reads the text alone, and the graph is in what it is mixed "
+        "with; none does, too, and learns from known labels beside it.",
+        ("residual", "late", "paper", "none"),
+    )
+    least_fused: int = _setting(
+        500, "With fewer labelled rows than this to learn from, residual fusion of content becomes late fusion."
     )
     messages: str = _setting(
         "content",
@@ -191,7 +195,13 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
     @property
     def fuses(self) -> bool:
         """Whether words and graph meet inside of the encoder's layers."""
-        return self.fusion != "none" and self.trains_encoder
+        return self.fusion in ("residual", "paper") and self.trains_encoder
+
+    def for_labels(self, number: int) -> Self:
+        """These, or with late fusion where so few labels cannot teach layers what to make of neighbours."""
+        if self.fusion == "residual" and self.messages == "content" and number < self.least_fused:
+            return self.changed(fusion="late")
+        return self
 
     @property
     def reads_structure(self) -> bool:
