@@ -11,6 +11,7 @@ import numpy as np
 from saft.classifier.assembly import Assembly, Build
 from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback, CallbackList, TrainerState
+from saft.learning.held_out import with_share
 from saft.learning.trainer import Trainer
 from saft.model.saft import SaftModel
 from saft.settings import Settings
@@ -47,14 +48,18 @@ def fit(
     )
     reading = _Reading(callbacks, len(network))
     assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
+    loader, start = assembly.loader(), assembly.start(valid)
+    if start is not None and not start.is_head and assembly.cache is None and len(train) < settings.least_fused:
+        held_out = assembly.held_out_start(train)
+        start = with_share(start, held_out, assembly.model, loader, train, settings, callbacks)
     trainer = Trainer(
         assembly.model,
-        assembly.loader(),
+        loader,
         train,
         valid,
         network.labels[valid],
         settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
-        start=assembly.start(valid),
+        start=start,
         checkpoint=checkpoint,
         checkpoint_seconds=checkpoint_seconds,
         callbacks=callbacks,
