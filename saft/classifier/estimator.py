@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -68,6 +69,7 @@ class SaftClassifier:
         *,
         train: np.ndarray | None = None,
         valid: np.ndarray | None = None,
+        out: str | Path | None = None,
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
         callbacks: Iterable[Callback] = (),
@@ -79,20 +81,36 @@ class SaftClassifier:
             y: has to stay None: labels are a column of the table.
             train, valid: rows to learn from and rows to stop early by; without them the labelled rows are divided by
                 the settings' seed. The labels of all other rows are not used.
-            checkpoint: file that training writes as it goes, and continues from if it exists.
+            out: folder that the model will be saved to: what would prevent that is said now and not after the training.
+            checkpoint: folder of its own that training writes to as it goes, and continues from if there is something.
         """
-        from saft.classifier.fit_report import FitReport
-        from saft.classifier.fitting import fit
-        from saft.learning.prediction import predict_logits
+        from saft.classifier.folder import claimed
 
         if y is not None:
             raise InputError(
                 "fit takes one positional argument: labels are a column of the table. To choose the rows to learn from "
                 "and to stop early by, name them: fit(network, train=rows, valid=rows)."
             )
+        with nullcontext() if out is None else claimed(Path(out)):
+            network = network if isinstance(network, TextualInteractionNetwork) else read(network)
+            train, valid = self._parts(network, train, valid)
+            self._fit(network, train, valid, callbacks, checkpoint, checkpoint_seconds)
+        return self
+
+    def _fit(
+        self,
+        network: TextualInteractionNetwork,
+        train: np.ndarray,
+        valid: np.ndarray,
+        callbacks: Iterable[Callback],
+        checkpoint: Path | None,
+        checkpoint_seconds: float,
+    ) -> None:
+        from saft.classifier.fit_report import FitReport
+        from saft.classifier.fitting import fit
+        from saft.learning.prediction import predict_logits
+
         began = time.perf_counter()
-        network = network if isinstance(network, TextualInteractionNetwork) else read(network)
-        train, valid = self._parts(network, train, valid)
         fitted = fit(
             self.settings, network, train, valid,
             callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
@@ -105,7 +123,6 @@ class SaftClassifier:
         self.report_ = FitReport.of(
             fitted.state, logits, network.labels[valid], self.temperature_, seconds, self.settings.trains_encoder
         )
-        return self
 
     def predict(self, rows: Rows, on_progress: OnProgress | None = None) -> pl.DataFrame:
         """The rows as they came, with a column ``prediction`` and a column ``probability_…`` per class.

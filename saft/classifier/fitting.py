@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 from saft.classifier.assembly import Assembly, Build
 from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback, CallbackList, TrainerState
+from saft.learning.checkpoint import claimed
 from saft.learning.trainer import Trainer
 from saft.model.saft import SaftModel
 from saft.settings import Settings
@@ -38,29 +40,30 @@ def fit(
 
     Args:
         build: makes the model around the encoder.
-        checkpoint: file that training writes as it goes, and continues from if it exists.
+        checkpoint: folder of its own that training writes to as it goes, and continues from if there is something.
         refresh_at_most: see :class:`~saft.learning.trainer.Trainer`.
     """
     callbacks = CallbackList(callbacks)
-    callbacks.on_message(
-        "Fitting linear models" if not settings.trains_encoder else "Computing structure and linear models"
-    )
-    reading = _Reading(callbacks, len(network))
-    assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
-    trainer = Trainer(
-        assembly.model,
-        assembly.loader(),
-        train,
-        valid,
-        network.labels[valid],
-        settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
-        start=assembly.start(valid),
-        checkpoint=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
-        callbacks=callbacks,
-        refresh_at_most=refresh_at_most,
-    )
-    return Fitted(assembly, trainer.run())
+    with nullcontext() if checkpoint is None else claimed(checkpoint):
+        callbacks.on_message(
+            "Fitting linear models" if not settings.trains_encoder else "Computing structure and linear models"
+        )
+        reading = _Reading(callbacks, len(network))
+        assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
+        trainer = Trainer(
+            assembly.model,
+            assembly.loader(),
+            train,
+            valid,
+            network.labels[valid],
+            settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
+            start=assembly.start(valid),
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+            callbacks=callbacks,
+            refresh_at_most=refresh_at_most,
+        )
+        return Fitted(assembly, trainer.run())
 
 
 class _Reading:

@@ -45,7 +45,8 @@ class Trainer:
             epochs and is mixed with the best of them, see :mod:`~saft.learning.start`.
         refresh_at_most: rows outside of training whose cached states are renewed after an epoch; None means as many
             as there are training rows.
-        checkpoint: file to continue from, if it exists; rewritten every ``checkpoint_seconds`` and after every epoch.
+        checkpoint: folder to continue from, if there is something; written to every ``checkpoint_seconds`` and after
+            every epoch.
     """
 
     def __init__(
