@@ -32,6 +32,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], header: dict[str, str]
         raise OSError(str(error)) from error
 
 
+def not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
+    """Names of those that hold nan or infinite numbers."""
+    return [name for name, tensor in tensors.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
+
+
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """(tensors, header)."""
     from safetensors import torch

@@ -24,6 +24,7 @@ from saft.settings import DEFAULT_PRESET, Settings, preset_settings
 if TYPE_CHECKING:
     from saft.classifier.assembly import Assembly
     from saft.classifier.fit_report import FitReport
+    from saft.classifier.fitting import Fitted
     from saft.learning.callbacks import Callback
     from saft.learning.loader import BatchLoader
     from saft.learning.neighbour_cache import OnProgress
@@ -74,7 +75,8 @@ class SaftClassifier:
         checkpoint_seconds: float = 60.0,
         callbacks: Iterable[Callback] = (),
     ) -> Self:
-        """Learn from the labelled interactions.
+        """Learn from the labelled interactions. If training diverges, that is an InputError, and the model is what was
+        best before, if there was something.
 
         Args:
             network: a network, or whatever ``saft.read`` takes.
@@ -106,15 +108,28 @@ class SaftClassifier:
         checkpoint: Path | None,
         checkpoint_seconds: float,
     ) -> None:
-        from saft.classifier.fit_report import FitReport
         from saft.classifier.fitting import fit
-        from saft.learning.prediction import predict_logits
+        from saft.learning.divergence import DivergedError
 
         began = time.perf_counter()
-        fitted = fit(
-            self.settings, network, train, valid,
-            callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
-        )  # fmt: skip
+        try:
+            fitted = fit(
+                self.settings, network, train, valid,
+                callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
+            )  # fmt: skip
+        except DivergedError as error:
+            if error.fitted is not None:
+                self._keep(error.fitted, network, train, valid, began)
+            raise
+        self._keep(fitted, network, train, valid, began)
+
+    def _keep(
+        self, fitted: Fitted, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray, began: float
+    ) -> None:
+        """Calibrate what was trained, and let it be the model."""
+        from saft.classifier.fit_report import FitReport
+        from saft.learning.prediction import predict_logits
+
         logits = predict_logits(fitted.assembly.model, fitted.assembly.loader(), valid)
         self.temperature_ = fit_temperature(logits, network.labels[valid])
         # From now on neighbours may see the labels of both parts.

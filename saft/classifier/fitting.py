@@ -13,6 +13,7 @@ from saft.classifier.assembly import Assembly, Build
 from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback, CallbackList, TrainerState
 from saft.learning.checkpoint import claimed
+from saft.learning.divergence import DivergedError
 from saft.learning.trainer import Trainer
 from saft.model.saft import SaftModel
 from saft.settings import Settings
@@ -37,6 +38,8 @@ def fit(
     refresh_at_most: int | None = None,
 ) -> Fitted:
     """Train a model on ``train``; ``valid`` chooses the epoch. Labels of other rows are not used.
+
+    If training diverges, the error has the best model from before.
 
     Args:
         build: makes the model around the encoder.
@@ -63,7 +66,11 @@ def fit(
             callbacks=callbacks,
             refresh_at_most=refresh_at_most,
         )
-        return Fitted(assembly, trainer.run())
+        try:
+            return Fitted(assembly, trainer.run())
+        except DivergedError as error:
+            error.fitted = Fitted(assembly, trainer.state) if trainer.best.tensors else None
+            raise
 
 
 class _Reading:

@@ -32,7 +32,7 @@ from saft.hashing import file_digest
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.node_sums import NodeSums
 from saft.settings import NO_ENCODER, Settings
-from saft.tensors import read_arrays, read_tensors, write_tensors
+from saft.tensors import not_finite, read_arrays, read_tensors, write_tensors
 from saft.writing import as_json
 
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
@@ -57,6 +57,10 @@ def save(
         learnt: further facts that ``load`` returns; written as JSON.
         also: writes further files to the folder it is given.
     """
+    if wrong := not_finite(assembly.model.state_dict()):
+        raise InputError(
+            f"This model holds numbers that are not finite ({wrong[0]} …), so it is not saved: train anew."
+        )
     with replacing_folder(folder) as new:
         also(new)
         _write(assembly, new, learnt)
@@ -123,6 +127,8 @@ def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
         settings = Settings.of(facts["settings"], str(folder / FACTS))
         network = _read_network(folder, classes_of(facts), facts["column_names"])
         weights, _ = read_tensors(folder / WEIGHTS)
+        if wrong := not_finite(weights):
+            raise ValueError(f"{wrong[0]} is not finite")
         tokenizer, encoder = None, None
         if settings.encoder != NO_ENCODER:
             tokenizer, encoder = open_tokenizer(folder / ENCODER), open_encoder(folder / ENCODER, settings, weights)

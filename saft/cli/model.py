@@ -50,6 +50,10 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the folder.")] = False,
 ) -> None:
     """Train a model on a table of interactions; write it with its report and model card to a folder."""
+    from saft.classifier.estimator import SaftClassifier
+    from saft.classifier.folder import is_model
+    from saft.learning.divergence import DivergedError
+
     given = settings_from(config, settings, preset)
     chosen = given.settings
     Settings.of(chosen, "saft train")
@@ -64,11 +68,19 @@ def train(
             _say_how_long(network, parts, given, trainings=tune + 1)
         if tune:
             chosen = _tuned(network, parts, chosen, tune)
-        classifier = _fitted(network, parts, chosen, out, resume)
+        rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
+        title = f"saft model trained on {_named(data)}"
+        classifier = SaftClassifier(**chosen)
+        try:
+            _fit(classifier, network, parts, out, resume)
+        except DivergedError as error:
+            if not hasattr(classifier, "assembly_") or is_model(out):
+                raise
+            write_model(classifier, network.take(rows), part, title, out)
+            raise InputError(f"{error} What was best before that is the model in {out} now.") from error
         if classifier.report().interrupted:
             say("[bold yellow]Note:[/] interrupted; the best model so far is kept. Add --resume to go on.")
-        rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
-        write_model(classifier, network.take(rows), part, f"saft model trained on {_named(data)}", out)
+        write_model(classifier, network.take(rows), part, title, out)
 
 
 def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str, out: Path) -> None:
@@ -238,10 +250,7 @@ def _tuned(network: TextualInteractionNetwork, parts: Split, chosen: dict[str, A
         return tune(network.hiding(parts.test), parts.train, parts.valid, chosen, trials, on_progress)
 
 
-def _fitted(
-    network: TextualInteractionNetwork, parts: Split, chosen: dict[str, Any], out: Path, resume: bool
-) -> SaftClassifier:
-    from saft.classifier.estimator import SaftClassifier
+def _fit(classifier: SaftClassifier, network: TextualInteractionNetwork, parts: Split, out: Path, resume: bool) -> None:
     from saft.classifier.folder import CHECKPOINT
     from saft.cli.progress import ProgressBar
 
@@ -250,7 +259,7 @@ def _fitted(
         shutil.rmtree(checkpoint)
     try:
         with ProgressBar() as bar:
-            return SaftClassifier(**chosen).fit(
+            classifier.fit(
                 network.hiding(parts.test), train=parts.train, valid=parts.valid, checkpoint=checkpoint, callbacks=[bar]
             )
     except KeyboardInterrupt:  # in an epoch it ends the training, not the command

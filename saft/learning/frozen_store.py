@@ -28,7 +28,7 @@ from uuid import uuid4
 import numpy as np
 
 from saft.errors import InputError
-from saft.writing import cache_folder, replacing
+from saft.writing import as_json, cache_folder, replacing
 
 INDEX = np.dtype([("hash", np.uint64), ("first", np.int64), ("rows", np.int64)])
 PLACED = np.dtype([*INDEX.descr, ("segment", np.int64)])
@@ -98,7 +98,7 @@ class FrozenStore:
     def _describe(self) -> None:
         if self.about and not (self.folder / ABOUT).is_file():
             with replacing(self.folder / ABOUT) as temporary:
-                temporary.write_text(json.dumps(dict(self.about)), encoding="utf-8")
+                temporary.write_text(as_json(dict(self.about)), encoding="utf-8")
 
     def _add(self, paths: Sequence[Path]) -> None:
         """Read the indexes of these segments; states are mapped when they are needed."""

@@ -82,9 +82,7 @@ def test_killed_at_a_random_step_and_resumed_the_weights_are_those_of_an_uninter
     assert_same_weights(tmp_path / "whole", tmp_path / "killed")
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(2, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("kills", [pytest.param(2, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.long)])
 def test_killed_again_and_again_at_any_moment_the_weights_are_those_of_an_uninterrupted_run(
     tmp_path, tiny_settings, kills
 ):
@@ -96,10 +94,11 @@ def test_killed_again_and_again_at_any_moment_the_weights_are_those_of_an_uninte
     folder.mkdir()
     while killed < kills:
         process = start(folder, settings)
-        assert process.stdout.readline().strip() == "step", process.communicate()[1]
-        time.sleep(float(random.uniform(0, 0.2)))  # in a step, in a save, or between them
-        process.kill()
-        process.communicate()
+        if process.stdout.readline():  # else all steps were done, and only the model was not saved
+            time.sleep(float(random.uniform(0, 0.2)))  # in a step, in a save, or between them
+            process.kill()
+        _, errors = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), errors
         killed += process.returncode == -signal.SIGKILL
         if (folder / "model").exists():
             assert_same_weights(tmp_path / "whole", folder)
@@ -135,7 +134,7 @@ def test_a_folder_that_holds_something_else_is_refused_before_anything_is_comput
             SaftClassifier(**tiny_settings).fit(network, checkpoint=tmp_path / folder)
         with pytest.raises(saft.InputError, match=message):
             SaftClassifier(**tiny_settings).fit(network, out=tmp_path / folder)
-    with pytest.raises(saft.InputError, match="Cannot write checkpoints to .*Not a directory"):
+    with pytest.raises(saft.InputError, match=r"Cannot write checkpoints to .*Not a directory"):
         SaftClassifier(**tiny_settings).fit(network, checkpoint=tmp_path / "letters" / "mine.txt" / "deeper")
     assert (tmp_path / "letters" / "mine.txt").read_text() == "dear …"
 
