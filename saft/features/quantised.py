@@ -42,7 +42,7 @@ def unpack(model: Path, folder: Path, config: Mapping[str, Any] | None = None, p
         new = Path(temporary) / "new"
         new.mkdir()
         write_tensors(new / "model.safetensors", weights_of(onnx.load(str(model))), {"format": "pt"})
-        for name in BESIDE:
+        for name in BESIDE:  # the caller has verified them
             if (model.parent / name).is_file():
                 shutil.copyfile(model.parent / name, new / name)
         if config is not None:

@@ -12,7 +12,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -51,15 +51,21 @@ def claimed(folder: Path) -> Iterator[None]:
         raise InputError(f"{folder} is a file; a checkpoint needs a folder of its own.")
     if others := strangers(folder):
         raise InputError(f"{folder} holds something else ({others[0]} …): a checkpoint needs a folder of its own.")
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"Cannot write checkpoints to {folder}: {error.strerror}.") from error
-    with exclusive(folder / LOCK, f"Another training keeps its checkpoint in {folder}. Wait for it, or stop it."):
-        for entry in folder.iterdir():
-            if _LEFTOVER.fullmatch(entry.name):
-                entry.unlink()
-        yield
+    try:
+        with exclusive(folder / LOCK, f"Another training keeps its checkpoint in {folder}. Wait for it, or stop it."):
+            for entry in folder.iterdir():
+                if _LEFTOVER.fullmatch(entry.name):
+                    entry.unlink()
+            yield
+    finally:
+        with suppress(OSError):  # where something is in one, it stays
+            for path in made:
+                path.rmdir()
 
 
 class Checkpoint:
