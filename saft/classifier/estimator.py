@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -198,13 +199,16 @@ class SaftClassifier:
     def load(cls, folder: str | Path) -> Self:
         """A model that was saved."""
         from saft.classifier.fit_report import FitReport
-        from saft.classifier.storage import load
+        from saft.classifier.storage import fitting_together, load
 
         assembly, learnt = load(Path(folder))
         classifier = cls(**assembly.settings.as_dict())
         classifier.assembly_ = assembly
-        classifier.temperature_ = learnt["temperature"]
-        classifier.report_ = FitReport.from_json(learnt["report"])
+        with fitting_together(Path(folder)):
+            classifier.temperature_ = float(learnt["temperature"])
+            classifier.report_ = FitReport.from_json(learnt["report"])
+            if not 0 < classifier.temperature_ < math.inf:
+                raise ValueError(f"the temperature is {classifier.temperature_}")
         return classifier
 
     @property

@@ -19,7 +19,7 @@ from saft.classifier.assembly import Assembly, Cache
 from saft.classifier.folder import FACTS, replacing_folder
 from saft.classifier.stored_encoder import open_encoder, open_tokenizer
 from saft.classifier.verification import ENCODER, FORMAT, classes_of, is_hashed, verified_facts
-from saft.data.network import TextualInteractionNetwork
+from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError
 from saft.features.context import ContextModel
 from saft.features.featurizer import FeaturizerState, new_structure
@@ -41,11 +41,6 @@ CONTEXT, STYLE, TREES = "context.safetensors", "style.safetensors", "trees.safet
 CACHE = "neighbour_cache.safetensors"
 SUMS = "node_sums.safetensors"
 INTERACTIONS, USERS, ITEMS = "interactions.parquet", "users.parquet", "items.parquet"
-# What the libraries that rebuild a model raise if its parts do not fit together.
-_UNFIT = (
-    ArithmeticError, AttributeError, AssertionError, ImportError, LookupError, MemoryError, OSError, RecursionError,
-    RuntimeError, TypeError, ValueError, pl.exceptions.PolarsError,
-)  # fmt: skip
 
 
 def save(
@@ -123,40 +118,57 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
 def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     """The model saved to this folder, and the ``learnt`` that was given to :func:`save`."""
     facts = verified_facts(folder)
-    with _fitting_together(folder):
+    with fitting_together(folder):
         settings = Settings.of(facts["settings"], str(folder / FACTS))
         network = _read_network(folder, classes_of(facts), facts["column_names"])
         weights, _ = read_tensors(folder / WEIGHTS)
-        if wrong := not_finite(weights):
-            raise ValueError(f"{wrong[0]} is not finite")
         tokenizer, encoder = None, None
         if settings.encoder != NO_ENCODER:
-            tokenizer, encoder = open_tokenizer(folder / ENCODER), open_encoder(folder / ENCODER, settings, weights)
+            encoder = open_encoder(folder / ENCODER, settings, weights)
+            tokenizer = open_tokenizer(folder / ENCODER, encoder)
         state = _featurizer_state(folder, facts, settings, network)
         trees = _reader(folder / TREES, TreeModel)
+        if trees is not None:
+            trees.refuse_cycles()
         assembly = Assembly.restored(settings, network, state, tokenizer, encoder, _cache(folder, network), trees)
+        _refuse_other_numbers(assembly.model.state_dict(), weights)
         assembly.model.load_state_dict(weights)
     assembly.model.train(False)
     return assembly, facts["learnt"]
 
 
 @contextmanager
-def _fitting_together(folder: Path) -> Iterator[None]:
-    """Parts that do not fit together are damage that no sha256 told of: ``model.json`` was changed as well."""
+def fitting_together(folder: Path) -> Iterator[None]:
+    """Parts that do not fit together are damage that no sha256 told of: ``model.json`` was changed as well.
+
+    Any library may stumble over them, in any way: it is always an InputError.
+    """
     try:
         yield
     except InputError:
         raise
-    except _UNFIT as error:
-        reason = str(error).strip().partition("\n")[0][:300] or type(error).__name__
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
             f"The parts of the model in {folder} do not fit together ({reason}). Copy the folder again or train anew."
         ) from error
 
 
+def _refuse_other_numbers(expected: dict[str, Any], weights: dict[str, Any]) -> None:
+    """Copying would convert them silently."""
+    if wrong := not_finite(weights):
+        raise ValueError(f"{wrong[0]} is not finite")
+    for name, tensor in weights.items():
+        if name in expected and tensor.dtype != expected[name].dtype:
+            raise ValueError(f"{name} is {tensor.dtype} instead of {expected[name].dtype}")
+
+
 def _cache(folder: Path, network: TextualInteractionNetwork) -> Cache | None:
     if (folder / SUMS).is_file():
-        return NodeSums.trained({"user": network.users, "item": network.items}, read_tensors(folder / SUMS)[0])
+        sums, _ = read_tensors(folder / SUMS)
+        if (len(sums["user"]), len(sums["item"])) != (network.n_users, network.n_items):
+            raise ValueError("there are sums of other users or items")
+        return NodeSums.trained({"user": network.users, "item": network.items}, sums)
     return NeighbourCache(read_tensors(folder / CACHE)[0]["states"]) if (folder / CACHE).is_file() else None
 
 
@@ -166,7 +178,7 @@ def _featurizer_state(
     structure = new_structure(settings)
     if structure.embeddings:
         structure.restore(read_arrays(folder / STRUCTURE))
-    return FeaturizerState(
+    state = FeaturizerState(
         structure,
         {side: Attributes.from_json(facts[f"{side}_attributes"]) for side in ("user", "item")},
         {"user": network.user_degrees, "item": network.item_degrees},
@@ -175,6 +187,10 @@ def _featurizer_state(
         _reader(folder / CONTEXT, ContextModel),
         _reader(folder / STYLE, StyleModel),
     )
+    for reader in (state.ngrams, state.sentences):
+        if reader is not None and reader.fitted_log_odds.shape[1] != len(network):
+            raise ValueError(f"there are {len(network):,} interactions, and texts of others")
+    return state
 
 
 def _reader(path: Path, kind: type) -> Any:
@@ -184,6 +200,7 @@ def _reader(path: Path, kind: type) -> Any:
 
 def _read_network(folder: Path, classes: pl.Series, column_names: dict[str, str]) -> TextualInteractionNetwork:
     rows, users, items = (pl.read_parquet(folder / name) for name in (INTERACTIONS, USERS, ITEMS))
+    _refuse_other_codes(rows, {"user": users["id"], "item": items["id"]}, len(classes))
     return TextualInteractionNetwork(
         users=rows["user"].to_numpy().copy(),
         items=rows["item"].to_numpy().copy(),
@@ -197,6 +214,17 @@ def _read_network(folder: Path, classes: pl.Series, column_names: dict[str, str]
         item_attributes=_attributes(items),
         column_names={role: name for role, name in column_names.items() if role in ("user", "item", "text", "label")},
     )
+
+
+def _refuse_other_codes(rows: pl.DataFrame, ids: dict[str, pl.Series], n_classes: int) -> None:
+    """Interactions name users, items and classes by their numbers."""
+    for side, names in ids.items():
+        if names.is_duplicated().any() or not (names.dtype == pl.String or names.dtype.is_integer()):
+            raise ValueError(f"ids of {side}s are repeated, or neither text nor whole numbers")
+        if not rows[side].is_between(0, len(names) - 1).all():
+            raise ValueError(f"interactions name {side}s that are not there")
+    if not ((rows["label"] == HIDDEN) | rows["label"].is_between(0, n_classes - 1)).all():
+        raise ValueError("interactions have labels that are no class")
 
 
 def _attributes(table: pl.DataFrame) -> pl.DataFrame | None:

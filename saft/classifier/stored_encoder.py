@@ -20,10 +20,13 @@ MOST_LAYERS = 200
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
-def open_tokenizer(folder: Path) -> Any:
+def open_tokenizer(folder: Path, encoder: TextEncoder) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if max(tokenizer.get_vocab().values()) >= encoder.model.config.vocab_size:
+        raise InputError(f"The tokenizer in {folder} has words that the encoder does not know.")
+    return tokenizer
 
 
 def open_encoder(folder: Path, settings: Settings, weights: Mapping[str, Tensor]) -> TextEncoder:

@@ -8,6 +8,7 @@ column each.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,7 +90,11 @@ class Attributes:
 
     @classmethod
     def from_json(cls, columns: list[dict[str, Any]]) -> Attributes:
-        return cls(tuple(_Column(**{**column, "values": tuple(column["values"])}) for column in columns))
+        read = tuple(_Column(**{**column, "values": tuple(column["values"])}) for column in columns)
+        for column in read:
+            if not (abs(column.mean) < math.inf and 0 < column.spread < math.inf):
+                raise ValueError(f"attribute {column.name!r} has mean {column.mean} and spread {column.spread}")
+        return cls(read)
 
 
 def _fitted(values: pl.Series) -> _Column:
