@@ -107,7 +107,7 @@ class TreeModel:
         own = np.arange(len(self.children))[:, None]
         is_leaf = (self.children == own).all(axis=1)
         leads_on = (self.children > own).all(axis=1) & (self.children < len(own)).all(axis=1)
-        if not (is_leaf | leads_on).all() or not ((0 <= self.roots) & (self.roots < len(own))).all():
+        if not (is_leaf | leads_on).all() or not ((self.roots >= 0) & (self.roots < len(own))).all():
             raise ValueError("the trees have no end")
 
     def log_odds(self, columns: np.ndarray, views: np.ndarray) -> np.ndarray:
