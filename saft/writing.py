@@ -86,9 +86,19 @@ def write_table(frame: "pl.DataFrame", path: Path) -> None:
         if ending == ".csv":
             frame.write_csv(temporary)
         elif ending == ".parquet":
-            frame.write_parquet(temporary)
+            write_parquet(frame, temporary)
         else:
             frame.write_ndjson(temporary)
+
+
+def write_parquet(frame: "pl.DataFrame", path: Path) -> None:
+    """An OSError if the disk is full, which polars calls a ComputeError."""
+    import polars as pl
+
+    try:
+        frame.write_parquet(path)
+    except pl.exceptions.ComputeError as error:
+        raise OSError(str(error)) from error
 
 
 def nan_to_null(values: dict[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
                 _exchange(new, place, Path(temporary) / "old")
         except OSError as error:
             raise InputError(f"Cannot write the model to {folder}: {error.strerror or error}.") from error
+        except InputError as error:  # of a file in the temporary folder, which is gone
+            raise InputError(str(error).replace(str(new), str(folder))) from error
 
 
 def recover(folder: Path) -> None:

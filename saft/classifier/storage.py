@@ -33,7 +33,7 @@ from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.node_sums import NodeSums
 from saft.settings import NO_ENCODER, Settings
 from saft.tensors import not_finite, read_arrays, read_tensors, write_tensors
-from saft.writing import as_json
+from saft.writing import as_json, write_parquet
 
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
 NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
@@ -104,7 +104,7 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
     }  # fmt: skip
     if network.times is not None:
         columns["time"] = network.times
-    pl.DataFrame(columns).write_parquet(folder / INTERACTIONS)
+    write_parquet(pl.DataFrame(columns), folder / INTERACTIONS)
     for name, ids, attributes in (
         (USERS, network.user_ids, network.user_attributes),
         (ITEMS, network.item_ids, network.item_attributes),
@@ -112,7 +112,7 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
         table = pl.DataFrame([ids.alias("id")])
         if attributes is not None:
             table = table.hstack([column.alias(f"attribute {column.name}") for column in attributes.get_columns()])
-        table.write_parquet(folder / name)
+        write_parquet(table, folder / name)
 
 
 def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:

@@ -188,8 +188,8 @@ def _unzipped(path: Path, data: bytes) -> bytes:
         raise InputError(f"{path}: the gzip file is damaged ({error}). Copy or download it again.") from error
     if len(unpacked) > limit:
         raise InputError(
-            f"{path}: {len(data) / 1e6:,.1f} MB unpack to more than {limit / 1e9:g} GB, as no usual table does. If this "
-            f"is one, set {UNPACKED_GB} to as many gigabytes as it may have."
+            f"{path}: {len(data) / 1e6:,.1f} MB unpack to more than {limit / 1e9:g} GB, as no table should. If "
+            f"this one may, set {UNPACKED_GB} to as many gigabytes as it may have."
         )
     return unpacked
 

@@ -10,7 +10,7 @@ import saft
 from saft.classifier.estimator import load
 from saft.classifier.folder import FACTS, is_model, recover
 from saft.errors import InputError
-from saft.server.onnx_session import exported_files, is_installed, use_onnx
+from saft.server.onnx_session import is_installed, remove_outdated, use_onnx
 from saft.server.service import ReviewService
 
 
@@ -40,8 +40,7 @@ def service_loader(
             # What a model is given may change from version to version.
             name = hashlib.sha256(f"{fingerprint} {saft.__version__}".encode()).hexdigest()[:12]
             exported = file.with_suffix(f".{name}.onnx")
-            for outdated in set(file.parent.glob(f"{file.stem}.*.onnx")) - set(exported_files(exported)):
-                outdated.unlink()
+            remove_outdated(exported)
             use_onnx(service.live, exported)
         return service
 
