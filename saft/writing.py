@@ -1,5 +1,6 @@
-"""Files are written completely or not at all."""
+"""Files are written completely or not at all, and what was written is on the disk."""
 
+import json
 import math
 import os
 import tempfile
@@ -21,37 +22,48 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path beside ``path``; the file there replaces ``path`` when the block ends without an error.
 
     A crash, a full disk or Ctrl-C leaves the old file as it was and nothing half-written beside it; a process that is
-    killed may leave a file that :func:`is_half_written` recognises.
+    killed may leave a hidden file. An OSError inside of the block, such as a full disk, becomes an InputError.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file in it.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path), suffix=path.suffix)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
     except OSError as error:
         raise InputError(f"Cannot write {path}: {error.strerror}.") from error
     os.close(handle)
     try:
         yield Path(temporary)
         Path(temporary).chmod(0o666 & ~_umask())  # mkstemp makes the file private; a result is an ordinary file
+        sync(Path(temporary))
         Path(temporary).replace(path)
+        sync(path.parent)
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk: it then survives a power failure."""
+    if path.is_dir() and os.name == "nt":  # Windows cannot open folders
+        return
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """All JSON that is written goes through here: nan and infinity, which JSON does not have, are a ValueError."""
+    return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def cache_folder() -> Path:
     """Folder for what can be computed again: $SAFT_CACHE, else ``~/.cache/saft``."""
     return Path(os.environ.get("SAFT_CACHE") or Path.home() / ".cache" / "saft")
-
-
-def is_half_written(entry: Path, path: Path) -> bool:
-    """Whether ``entry`` is a temporary file of a process that was killed while it wrote ``path``."""
-    return entry.name.startswith(_prefix(path)) and entry.suffix == path.suffix
-
-
-def _prefix(path: Path) -> str:
-    return f".{path.stem}-"
 
 
 def _umask() -> int:
@@ -74,9 +86,19 @@ def write_table(frame: "pl.DataFrame", path: Path) -> None:
         if ending == ".csv":
             frame.write_csv(temporary)
         elif ending == ".parquet":
-            frame.write_parquet(temporary)
+            write_parquet(frame, temporary)
         else:
             frame.write_ndjson(temporary)
+
+
+def write_parquet(frame: "pl.DataFrame", path: Path) -> None:
+    """An OSError if the disk is full, which polars calls a ComputeError."""
+    import polars as pl
+
+    try:
+        frame.write_parquet(path)
+    except pl.exceptions.ComputeError as error:
+        raise OSError(str(error)) from error
 
 
 def nan_to_null(values: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -23,6 +25,7 @@ from saft.settings import DEFAULT_PRESET, Settings, preset_settings
 if TYPE_CHECKING:
     from saft.classifier.assembly import Assembly
     from saft.classifier.fit_report import FitReport
+    from saft.classifier.fitting import Fitted
     from saft.learning.callbacks import Callback
     from saft.learning.loader import BatchLoader
     from saft.learning.neighbour_cache import OnProgress
@@ -68,35 +71,66 @@ class SaftClassifier:
         *,
         train: np.ndarray | None = None,
         valid: np.ndarray | None = None,
+        out: str | Path | None = None,
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
         callbacks: Iterable[Callback] = (),
     ) -> Self:
-        """Learn from the labelled interactions.
+        """Learn from the labelled interactions. If training diverges, that is an InputError, and the model is what was
+        best before, if there was something.
 
         Args:
             network: a network, or whatever ``saft.read`` takes.
             y: has to stay None: labels are a column of the table.
             train, valid: rows to learn from and rows to stop early by; without them the labelled rows are divided by
                 the settings' seed. The labels of all other rows are not used.
-            checkpoint: file that training writes as it goes, and continues from if it exists.
+            out: folder that the model will be saved to: what would prevent that is said now and not after the training.
+            checkpoint: folder of its own that training writes to as it goes, and continues from if there is something.
         """
-        from saft.classifier.fit_report import FitReport
-        from saft.classifier.fitting import fit
-        from saft.learning.prediction import predict_logits
+        from saft.classifier.folder import claimed
 
         if y is not None:
             raise InputError(
                 "fit takes one positional argument: labels are a column of the table. To choose the rows to learn from "
                 "and to stop early by, name them: fit(network, train=rows, valid=rows)."
             )
+        with nullcontext() if out is None else claimed(Path(out)):
+            network = network if isinstance(network, TextualInteractionNetwork) else read(network)
+            train, valid = self._parts(network, train, valid)
+            self._fit(network, train, valid, callbacks, checkpoint, checkpoint_seconds)
+        return self
+
+    def _fit(
+        self,
+        network: TextualInteractionNetwork,
+        train: np.ndarray,
+        valid: np.ndarray,
+        callbacks: Iterable[Callback],
+        checkpoint: Path | None,
+        checkpoint_seconds: float,
+    ) -> None:
+        from saft.classifier.fitting import fit
+        from saft.learning.divergence import DivergedError
+
         began = time.perf_counter()
-        network = network if isinstance(network, TextualInteractionNetwork) else read(network)
-        train, valid = self._parts(network, train, valid)
-        fitted = fit(
-            self.settings, network, train, valid,
-            callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
-        )  # fmt: skip
+        try:
+            fitted = fit(
+                self.settings, network, train, valid,
+                callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
+            )  # fmt: skip
+        except DivergedError as error:
+            if error.fitted is not None:
+                self._keep(error.fitted, network, train, valid, began)
+            raise
+        self._keep(fitted, network, train, valid, began)
+
+    def _keep(
+        self, fitted: Fitted, network: TextualInteractionNetwork, train: np.ndarray, valid: np.ndarray, began: float
+    ) -> None:
+        """Calibrate what was trained, and let it be the model."""
+        from saft.classifier.fit_report import FitReport
+        from saft.learning.prediction import predict_logits
+
         logits = predict_logits(fitted.assembly.model, fitted.assembly.loader(), valid)
         self.temperature_ = fit_temperature(logits, network.labels[valid])
         # From now on neighbours may see the labels of both parts.
@@ -105,7 +139,6 @@ class SaftClassifier:
         self.report_ = FitReport.of(
             fitted.state, logits, network.labels[valid], self.temperature_, seconds, self.settings.trains_encoder
         )
-        return self
 
     def predict(self, rows: Rows, on_progress: OnProgress | None = None) -> pl.DataFrame:
         """The rows as they came, with a column ``prediction`` and a column ``probability_…`` per class.
@@ -166,13 +199,16 @@ class SaftClassifier:
     def load(cls, folder: str | Path) -> Self:
         """A model that was saved."""
         from saft.classifier.fit_report import FitReport
-        from saft.classifier.storage import load
+        from saft.classifier.storage import fitting_together, load
 
         assembly, learnt = load(Path(folder))
         classifier = cls(**assembly.settings.as_dict())
         classifier.assembly_ = assembly
-        classifier.temperature_ = learnt["temperature"]
-        classifier.report_ = FitReport.from_json(learnt["report"])
+        with fitting_together(Path(folder)):
+            classifier.temperature_ = float(learnt["temperature"])
+            classifier.report_ = FitReport.from_json(learnt["report"])
+            if not 0 < classifier.temperature_ < math.inf:
+                raise ValueError(f"the temperature is {classifier.temperature_}")
         return classifier
 
     @property

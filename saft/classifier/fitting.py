@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,10 @@ import numpy as np
 from saft.classifier.assembly import Assembly, Build
 from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback, CallbackList, TrainerState
+from saft.learning.checkpoint import claimed
+from saft.learning.divergence import DivergedError
 from saft.learning.held_out import with_share
+from saft.learning.start import Start
 from saft.learning.trainer import Trainer
 from saft.model.saft import SaftModel
 from saft.settings import Settings
@@ -37,35 +41,47 @@ def fit(
 ) -> Fitted:
     """Train a model on ``train``; ``valid`` chooses the epoch. Labels of other rows are not used.
 
+    If training diverges, the error has the best model from before.
+
     Args:
         build: makes the model around the encoder.
-        checkpoint: file that training writes as it goes, and continues from if it exists.
+        checkpoint: folder of its own that training writes to as it goes, and continues from if there is something.
         refresh_at_most: see :class:`~saft.learning.trainer.Trainer`.
     """
     callbacks = CallbackList(callbacks)
-    callbacks.on_message(
-        "Fitting linear models" if not settings.trains_encoder else "Computing structure and linear models"
-    )
-    reading = _Reading(callbacks, len(network))
-    assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
-    loader, start = assembly.loader(), assembly.start(valid)
-    if start is not None and not start.is_head and assembly.cache is None and len(train) < settings.least_fused:
-        held_out = assembly.held_out_start(train)
-        start = with_share(start, held_out, assembly.model, loader, train, settings, callbacks)
-    trainer = Trainer(
-        assembly.model,
-        loader,
-        train,
-        valid,
-        network.labels[valid],
-        settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
-        start=start,
-        checkpoint=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
-        callbacks=callbacks,
-        refresh_at_most=refresh_at_most,
-    )
-    return Fitted(assembly, trainer.run())
+    with nullcontext() if checkpoint is None else claimed(checkpoint):
+        callbacks.on_message(
+            "Fitting linear models" if not settings.trains_encoder else "Computing structure and linear models"
+        )
+        reading = _Reading(callbacks, len(network))
+        assembly = Assembly.fresh(settings, network.showing(train), build, reading.on_progress)
+        trainer = Trainer(
+            assembly.model,
+            assembly.loader(),
+            train,
+            valid,
+            network.labels[valid],
+            settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
+            start=_start(assembly, train, valid, callbacks),
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+            callbacks=callbacks,
+            refresh_at_most=refresh_at_most,
+        )
+        try:
+            return Fitted(assembly, trainer.run())
+        except DivergedError as error:
+            error.fitted = Fitted(assembly, trainer.state) if trainer.best.tensors else None
+            raise
+
+
+def _start(assembly: Assembly, train: np.ndarray, valid: np.ndarray, callbacks: Callback) -> Start | None:
+    """What is predicted before training, and, where labels are few, how much of the training is to be kept."""
+    start, settings = assembly.start(valid), assembly.settings
+    if start is None or start.is_head or assembly.cache is not None or len(train) >= settings.least_fused:
+        return start
+    held_out = assembly.held_out_start(train)
+    return with_share(start, held_out, assembly.model, assembly.loader(), train, settings, callbacks)
 
 
 class _Reading:

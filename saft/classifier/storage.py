@@ -1,24 +1,25 @@
 """A model as a folder: weights, settings, encoder, tokenizer, structure and the known interactions.
 
-The folder is never half written: files go to a temporary folder beside it, which is moved at the end. ``model.json``
-lists every file with its sha256, so that missing or mixed-up files are detected on loading.
+The folder is never half written (:mod:`~saft.classifier.folder`). ``model.json`` lists every file with its sha256, so
+that missing or mixed-up files are detected on loading.
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 import saft
 from saft.classifier.assembly import Assembly, Cache
-from saft.data.network import TextualInteractionNetwork
+from saft.classifier.folder import FACTS, replacing_folder
+from saft.classifier.stored_encoder import open_encoder, open_tokenizer
+from saft.classifier.verification import ENCODER, FORMAT, classes_of, is_hashed, verified_facts
+from saft.data.network import HIDDEN, TextualInteractionNetwork
 from saft.errors import InputError
 from saft.features.context import ContextModel
 from saft.features.featurizer import FeaturizerState, new_structure
@@ -31,19 +32,15 @@ from saft.hashing import file_digest
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.node_sums import NodeSums
 from saft.settings import NO_ENCODER, Settings
-from saft.writing import is_half_written
+from saft.tensors import not_finite, read_arrays, read_tensors, write_tensors
+from saft.writing import as_json, write_parquet
 
-if TYPE_CHECKING:
-    from saft.model.encoder import TextEncoder
-
-FORMAT = 4
-FACTS, CHECKPOINT = "model.json", "checkpoint.safetensors"
 WEIGHTS, STRUCTURE = "weights.safetensors", "structure.safetensors"
 NGRAMS, SENTENCES = "ngrams.safetensors", "sentences.safetensors"
 CONTEXT, STYLE, TREES = "context.safetensors", "style.safetensors", "trees.safetensors"
 CACHE = "neighbour_cache.safetensors"
 SUMS = "node_sums.safetensors"
-INTERACTIONS, USERS, ITEMS, ENCODER = "interactions.parquet", "users.parquet", "items.parquet", "encoder"
+INTERACTIONS, USERS, ITEMS = "interactions.parquet", "users.parquet", "items.parquet"
 
 
 def save(
@@ -55,75 +52,37 @@ def save(
         learnt: further facts that ``load`` returns; written as JSON.
         also: writes further files to the folder it is given.
     """
-    refuse_foreign(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-            new = Path(temporary) / "new"
-            new.mkdir()
-            _write(assembly, new, learnt)
-            also(new)
-            _swap(new, folder, Path(temporary) / "old")
-    except OSError as error:
-        raise InputError(f"Cannot write the model to {folder}: {error.strerror or error}.") from error
-
-
-def _swap(new: Path, folder: Path, old: Path) -> None:
-    """Replace ``folder`` by ``new``; if that fails, restore what was there."""
-    if folder.exists():
-        folder.rename(old)
-    try:
-        new.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Raise InputError if saving would replace anything but a model or a checkpoint."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; a model needs a folder.")
-    if folder.is_dir() and not is_model(folder):
-        checkpoint = folder / CHECKPOINT
-        others = [
-            entry.name for entry in folder.iterdir() if entry != checkpoint and not is_half_written(entry, checkpoint)
-        ]
-        if others:
-            raise InputError(f"{folder} holds something else ({others[0]} …): choose a new folder for the model.")
-
-
-def is_model(folder: Path) -> bool:
-    return (folder / FACTS).is_file()
+    if wrong := not_finite(assembly.model.state_dict()):
+        raise InputError(
+            f"This model holds numbers that are not finite ({wrong[0]} …), so it is not saved: train anew."
+        )
+    with replacing_folder(folder) as new:
+        also(new)
+        _write(assembly, new, learnt)
 
 
 def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
-    from safetensors.numpy import save_file as save_arrays
-    from safetensors.torch import save_file as save_tensors
-
     model, featurizer, network = assembly.model, assembly.featurizer, assembly.network
     state = featurizer.state_
-    save_tensors({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
-    arrays = {name: np.ascontiguousarray(array) for name, array in state.structure.arrays().items()}
-    if arrays:
-        save_arrays(arrays, folder / STRUCTURE)
+    write_tensors(folder / WEIGHTS, model.state_dict())
+    if arrays := state.structure.arrays():
+        write_tensors(folder / STRUCTURE, arrays)
     readers = {
         NGRAMS: state.ngrams, SENTENCES: state.sentences, CONTEXT: state.context, STYLE: state.style,
         TREES: assembly.trees,
     }  # fmt: skip
     for name, reader in readers.items():
         if reader is not None:
-            arrays = {field: np.ascontiguousarray(array) for field, array in asdict(reader).items()}
-            save_arrays(arrays, folder / name)
+            write_tensors(folder / name, asdict(reader))
     if isinstance(assembly.cache, NodeSums):
-        save_tensors({side: sums.sums for side, sums in assembly.cache.sides.items()}, folder / SUMS)
+        write_tensors(folder / SUMS, {side: sums.sums for side, sums in assembly.cache.sides.items()})
     elif assembly.cache is not None:
-        save_tensors({"states": assembly.cache.states}, folder / CACHE)
+        write_tensors(folder / CACHE, {"states": assembly.cache.states})
     _write_network(network, folder)
     if model.encoder is not None:
         model.encoder.model.config.save_pretrained(folder / ENCODER)
         featurizer.tokenizer.save_pretrained(folder / ENCODER)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and is_hashed(path.relative_to(folder))]
     facts = {
         "format": FORMAT,
         "saft": saft.__version__,
@@ -136,7 +95,7 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
         "column_names": dict(network.column_names),
         "files": {path.relative_to(folder).as_posix(): file_digest(path) for path in files},
     }
-    (folder / FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False), encoding="utf-8")
+    (folder / FACTS).write_text(as_json(facts, indent=2), encoding="utf-8")
 
 
 def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
@@ -145,7 +104,7 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
     }  # fmt: skip
     if network.times is not None:
         columns["time"] = network.times
-    pl.DataFrame(columns).write_parquet(folder / INTERACTIONS)
+    write_parquet(pl.DataFrame(columns), folder / INTERACTIONS)
     for name, ids, attributes in (
         (USERS, network.user_ids, network.user_attributes),
         (ITEMS, network.item_ids, network.item_attributes),
@@ -153,42 +112,73 @@ def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
         table = pl.DataFrame([ids.alias("id")])
         if attributes is not None:
             table = table.hstack([column.alias(f"attribute {column.name}") for column in attributes.get_columns()])
-        table.write_parquet(folder / name)
+        write_parquet(table, folder / name)
 
 
 def load(folder: Path) -> tuple[Assembly, dict[str, Any]]:
     """The model saved to this folder, and the ``learnt`` that was given to :func:`save`."""
-    from saft.learning.checkpoint import read_safetensors
-
-    facts = _facts(folder)
-    settings = Settings.of(facts["settings"], str(folder / FACTS))
-    network = _read_network(folder, _classes(facts), facts["column_names"])
-    tokenizer, encoder = None, None
-    if settings.encoder != NO_ENCODER:
-        tokenizer, encoder = _tokenizer(folder), _encoder(folder, settings)
-    cache: Cache | None = None
-    if (folder / SUMS).is_file():
-        nodes = {"user": network.users, "item": network.items}
-        cache = NodeSums.trained(nodes, read_safetensors(folder / SUMS)[0])
-    elif (folder / CACHE).is_file():
-        cache = NeighbourCache(read_safetensors(folder / CACHE)[0]["states"])
-    state = _featurizer_state(folder, facts, settings, network)
-    trees = _reader(folder / TREES, TreeModel)
-    assembly = Assembly.restored(settings, network, state, tokenizer, encoder, cache, trees)
-    assembly.model.load_state_dict(read_safetensors(folder / WEIGHTS)[0])
+    facts = verified_facts(folder)
+    with fitting_together(folder):
+        settings = Settings.of(facts["settings"], str(folder / FACTS))
+        network = _read_network(folder, classes_of(facts), facts["column_names"])
+        weights, _ = read_tensors(folder / WEIGHTS)
+        tokenizer, encoder = None, None
+        if settings.encoder != NO_ENCODER:
+            encoder = open_encoder(folder / ENCODER, settings, weights)
+            tokenizer = open_tokenizer(folder / ENCODER, encoder)
+        state = _featurizer_state(folder, facts, settings, network)
+        trees = _reader(folder / TREES, TreeModel)
+        if trees is not None:
+            trees.refuse_cycles()
+        assembly = Assembly.restored(settings, network, state, tokenizer, encoder, _cache(folder, network), trees)
+        _refuse_other_numbers(assembly.model.state_dict(), weights)
+        assembly.model.load_state_dict(weights)
     assembly.model.train(False)
     return assembly, facts["learnt"]
+
+
+@contextmanager
+def fitting_together(folder: Path) -> Iterator[None]:
+    """Parts that do not fit together are damage that no sha256 told of: ``model.json`` was changed as well.
+
+    Any library may stumble over them, in any way: it is always an InputError.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise InputError(
+            f"The parts of the model in {folder} do not fit together ({reason}). Copy the folder again or train anew."
+        ) from error
+
+
+def _refuse_other_numbers(expected: dict[str, Any], weights: dict[str, Any]) -> None:
+    """Copying would convert them silently."""
+    if wrong := not_finite(weights):
+        raise ValueError(f"{wrong[0]} is not finite")
+    for name, tensor in weights.items():
+        if name in expected and tensor.dtype != expected[name].dtype:
+            raise ValueError(f"{name} is {tensor.dtype} instead of {expected[name].dtype}")
+
+
+def _cache(folder: Path, network: TextualInteractionNetwork) -> Cache | None:
+    if (folder / SUMS).is_file():
+        sums, _ = read_tensors(folder / SUMS)
+        if (len(sums["user"]), len(sums["item"])) != (network.n_users, network.n_items):
+            raise ValueError("there are sums of other users or items")
+        return NodeSums.trained({"user": network.users, "item": network.items}, sums)
+    return NeighbourCache(read_tensors(folder / CACHE)[0]["states"]) if (folder / CACHE).is_file() else None
 
 
 def _featurizer_state(
     folder: Path, facts: dict[str, Any], settings: Settings, network: TextualInteractionNetwork
 ) -> FeaturizerState:
-    from safetensors.numpy import load_file
-
     structure = new_structure(settings)
     if structure.embeddings:
-        structure.restore(load_file(folder / STRUCTURE))
-    return FeaturizerState(
+        structure.restore(read_arrays(folder / STRUCTURE))
+    state = FeaturizerState(
         structure,
         {side: Attributes.from_json(facts[f"{side}_attributes"]) for side in ("user", "item")},
         {"user": network.user_degrees, "item": network.item_degrees},
@@ -197,52 +187,20 @@ def _featurizer_state(
         _reader(folder / CONTEXT, ContextModel),
         _reader(folder / STYLE, StyleModel),
     )
+    for reader in (state.ngrams, state.sentences):
+        if reader is not None and reader.fitted_log_odds.shape[1] != len(network):
+            raise ValueError(f"there are {len(network):,} interactions, and texts of others")
+    return state
 
 
 def _reader(path: Path, kind: type) -> Any:
     """A reader of texts, or None if there is no such file."""
-    from safetensors.numpy import load_file
-
-    return kind(**load_file(path)) if path.is_file() else None
-
-
-def _facts(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
-        raise InputError(f"There is no model folder {folder}.")
-    if not is_model(folder):
-        hint = " Training was interrupted there: continue with saft train … --resume." * (folder / CHECKPOINT).is_file()
-        raise InputError(f"{folder} holds no model: there is no {FACTS} in it.{hint}")
-    try:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        made_with, format_ = facts["saft"], int(facts["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / FACTS} is damaged ({error}). Copy the folder again or train anew.") from error
-    if format_ > FORMAT:
-        raise InputError(
-            f"{folder} was written by saft {made_with} in a newer format ({format_}) than this saft "
-            f"{saft.__version__} reads ({FORMAT}). Update saft."
-        )
-    if format_ < FORMAT:
-        raise InputError(
-            f"{folder} was written by a development version of saft, in a format ({format_}) that is no longer read. "
-            "Train the model again."
-        )
-    for name, digest in facts["files"].items():
-        path = folder / name
-        if not path.is_file():
-            raise InputError(f"{folder} is incomplete: {name} is missing. Copy the folder again or train anew.")
-        if file_digest(path) != digest:
-            raise InputError(f"{path} is not the file that was saved. Copy the folder again or train anew.")
-    return facts
-
-
-def _classes(facts: dict[str, Any]) -> pl.Series:
-    dtype = getattr(pl, facts["class_type"])
-    return pl.Series("label", facts["classes"], dtype=dtype)
+    return kind(**read_arrays(path)) if path.is_file() else None
 
 
 def _read_network(folder: Path, classes: pl.Series, column_names: dict[str, str]) -> TextualInteractionNetwork:
     rows, users, items = (pl.read_parquet(folder / name) for name in (INTERACTIONS, USERS, ITEMS))
+    _refuse_other_codes(rows, {"user": users["id"], "item": items["id"]}, len(classes))
     return TextualInteractionNetwork(
         users=rows["user"].to_numpy().copy(),
         items=rows["item"].to_numpy().copy(),
@@ -258,22 +216,17 @@ def _read_network(folder: Path, classes: pl.Series, column_names: dict[str, str]
     )
 
 
+def _refuse_other_codes(rows: pl.DataFrame, ids: dict[str, pl.Series], n_classes: int) -> None:
+    """Interactions name users, items and classes by their numbers."""
+    for side, names in ids.items():
+        if names.is_duplicated().any() or not (names.dtype == pl.String or names.dtype.is_integer()):
+            raise ValueError(f"ids of {side}s are repeated, or neither text nor whole numbers")
+        if not rows[side].is_between(0, len(names) - 1).all():
+            raise ValueError(f"interactions name {side}s that are not there")
+    if not ((rows["label"] == HIDDEN) | rows["label"].is_between(0, n_classes - 1)).all():
+        raise ValueError("interactions have labels that are no class")
+
+
 def _attributes(table: pl.DataFrame) -> pl.DataFrame | None:
     rest = table.drop("id")
     return rest.rename({name: name.removeprefix("attribute ") for name in rest.columns}) if rest.width else None
-
-
-def _tokenizer(folder: Path) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(folder / ENCODER)
-
-
-def _encoder(folder: Path, settings: Settings) -> TextEncoder:
-    """The encoder's architecture; its weights are part of the model's."""
-    from transformers import AutoConfig, AutoModel
-
-    from saft.model.encoder import TextEncoder
-
-    model = AutoModel.from_config(AutoConfig.from_pretrained(folder / ENCODER))  # type: ignore[no-untyped-call]
-    return TextEncoder(model, settings.layers or None, settings.trained_layers, settings.precision)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,32 +50,45 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the folder.")] = False,
 ) -> None:
     """Train a model on a table of interactions; write it with its report and model card to a folder."""
+    from saft.classifier.estimator import SaftClassifier
+    from saft.classifier.folder import is_model
+    from saft.learning.divergence import DivergedError
+
     given = settings_from(config, settings, preset)
     chosen = given.settings
     Settings.of(chosen, "saft train")
-    _refuse_to_lose(out, resume, overwrite)
-    network = read_columns(data, columns)
-    parts = _split(network, how or ("column" if network.splits is not None else "random"), chosen, test_share)
-    if tune:
-        from saft.classifier.tuning import useful_trials
+    with _kept_safe(out, resume, overwrite):
+        network = read_columns(data, columns)
+        parts = _split(network, how or ("column" if network.splits is not None else "random"), chosen, test_share)
+        if tune:
+            from saft.classifier.tuning import useful_trials
 
-        tune = useful_trials(chosen, tune)
-    if not resume:  # how much of it is done already is not known here
-        _say_how_long(network, parts, given, trainings=tune + 1)
-    if tune:
-        chosen = _tuned(network, parts, chosen, tune)
-    classifier = _fitted(network, parts, chosen, out, resume)
-    if classifier.report().interrupted:
-        say("[bold yellow]Note:[/] interrupted; the best model so far is kept. Add --resume to the command to go on.")
-    rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
-    write_model(classifier, network.take(rows), part, f"saft model trained on {_named(data)}", out)
+            tune = useful_trials(chosen, tune)
+        if not resume:  # how much of it is done already is not known here
+            _say_how_long(network, parts, given, trainings=tune + 1)
+        if tune:
+            chosen = _tuned(network, parts, chosen, tune)
+        rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
+        title = f"saft model trained on {_named(data)}"
+        classifier = SaftClassifier(**chosen)
+        try:
+            _fit(classifier, network, parts, out, resume)
+        except DivergedError as error:
+            if not hasattr(classifier, "assembly_") or is_model(out):
+                raise
+            write_model(classifier, network.take(rows), part, title, out)
+            raise InputError(f"{error} What was best before that is the model in {out} now.") from error
+        if classifier.report().interrupted:
+            say("[bold yellow]Note:[/] interrupted; the best model so far is kept. Add --resume to go on.")
+        write_model(classifier, network.take(rows), part, title, out)
 
 
 def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str, out: Path) -> None:
     """Save the model with report and card, and print its scores on these rows."""
     from saft.classifier.evaluation import report_facts
+    from saft.classifier.folder import CHECKPOINT
     from saft.classifier.report import write_card, write_report
-    from saft.classifier.storage import CHECKPOINT
+    from saft.learning.checkpoint import is_checkpoint
     from saft.metrics import score
 
     with busy("Writing the report"):
@@ -83,8 +97,8 @@ def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, par
     def also(folder: Path) -> None:
         write_report(folder / "report.html", facts)
         write_card(folder / "README.md", facts)
-        if classifier.report().interrupted and (out / CHECKPOINT).is_file():
-            shutil.copy2(out / CHECKPOINT, folder / CHECKPOINT)
+        if classifier.report().interrupted and is_checkpoint(out / CHECKPOINT):
+            shutil.copytree(out / CHECKPOINT, folder / CHECKPOINT)
 
     with busy(f"Saving {out}"):
         classifier.save(out, also)
@@ -118,7 +132,7 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the scores to this JSON file as well.")] = None,
 ) -> None:
     """Compare predictions with the labels of a table; the labels are hidden while predicting."""
-    from saft.writing import replacing
+    from saft.writing import as_json, replacing
 
     classifier = load_model(model)
     rows = read_columns(data, columns, labelled=False)
@@ -127,7 +141,7 @@ def evaluate(
     show_scores(scores, classifier.classes_.cast(str).to_list(), _named(data))
     if out is not None:
         with replacing(out) as temporary:
-            temporary.write_text(json.dumps(scores.as_dict(), indent=2))
+            temporary.write_text(as_json(scores.as_dict(), indent=2), encoding="utf-8")
 
 
 @taking("columns", COLUMNS)
@@ -175,21 +189,28 @@ def show_scores(scores: Scores, classes: list[str], title: str) -> None:
     )
 
 
-def _refuse_to_lose(out: Path, resume: bool, overwrite: bool) -> None:
-    """Refuse to replace a model or an interrupted training unless --resume or --overwrite is given."""
-    from saft.classifier.storage import CHECKPOINT, is_model, refuse_foreign
+@contextmanager
+def _kept_safe(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold the folder; refuse to replace a model or an interrupted training unless --resume or --overwrite is given."""
+    from saft.classifier.folder import CHECKPOINT, claimed, is_model
+    from saft.learning.checkpoint import is_checkpoint
 
-    refuse_foreign(out)
-    running = (out / CHECKPOINT).is_file()
-    if resume and not running:
-        raise InputError(f"There is no interrupted training in {out} to continue: run the command without --resume.")
-    if not (resume or overwrite):
-        if running:
+    with claimed(out):
+        running = is_checkpoint(out / CHECKPOINT)
+        if resume and not running:
             raise InputError(
-                f"{out} holds an interrupted training. Add --resume to go on, or --overwrite to start anew."
+                f"There is no interrupted training in {out} to continue: run the command without --resume."
             )
-        if is_model(out):
-            raise InputError(f"{out} holds a model already. Choose another folder, or add --overwrite to replace it.")
+        if not (resume or overwrite):
+            if running:
+                raise InputError(
+                    f"{out} holds an interrupted training. Add --resume to go on, or --overwrite to start anew."
+                )
+            if is_model(out):
+                raise InputError(
+                    f"{out} holds a model already. Choose another folder, or add --overwrite to replace it."
+                )
+        yield
 
 
 def _split(network: TextualInteractionNetwork, how: str, settings: dict[str, Any], test_share: float) -> Split:
@@ -229,19 +250,16 @@ def _tuned(network: TextualInteractionNetwork, parts: Split, chosen: dict[str, A
         return tune(network.hiding(parts.test), parts.train, parts.valid, chosen, trials, on_progress)
 
 
-def _fitted(
-    network: TextualInteractionNetwork, parts: Split, chosen: dict[str, Any], out: Path, resume: bool
-) -> SaftClassifier:
-    from saft.classifier.estimator import SaftClassifier
-    from saft.classifier.storage import CHECKPOINT
+def _fit(classifier: SaftClassifier, network: TextualInteractionNetwork, parts: Split, out: Path, resume: bool) -> None:
+    from saft.classifier.folder import CHECKPOINT
     from saft.cli.progress import ProgressBar
 
     checkpoint = out / CHECKPOINT
-    if not resume:
-        checkpoint.unlink(missing_ok=True)
+    if not resume and checkpoint.is_dir():
+        shutil.rmtree(checkpoint)
     try:
         with ProgressBar() as bar:
-            return SaftClassifier(**chosen).fit(
+            classifier.fit(
                 network.hiding(parts.test), train=parts.train, valid=parts.valid, checkpoint=checkpoint, callbacks=[bar]
             )
     except KeyboardInterrupt:  # in an epoch it ends the training, not the command

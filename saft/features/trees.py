@@ -102,6 +102,14 @@ class TreeModel:
             **joined, roots=np.array(roots), classes=np.array(classes), views=np.array(views), baselines=baselines
         )
 
+    def refuse_cycles(self) -> None:
+        """ValueError unless every node leads to later ones, as trees that were fitted do, or, as a leaf, to itself."""
+        own = np.arange(len(self.children))[:, None]
+        is_leaf = (self.children == own).all(axis=1)
+        leads_on = (self.children > own).all(axis=1) & (self.children < len(own)).all(axis=1)
+        if not (is_leaf | leads_on).all() or not ((self.roots >= 0) & (self.roots < len(own))).all():
+            raise ValueError("the trees have no end")
+
     def log_odds(self, columns: np.ndarray, views: np.ndarray) -> np.ndarray:
         """(rows, classes) log-probabilities less their mean over the classes, float32.
 

@@ -157,16 +157,14 @@ class FrozenStates:
 
     def records(self, texts: np.ndarray) -> list[np.ndarray]:
         """Of each of these texts, see :meth:`FrozenLayers.compute`; what is not in the store is computed together."""
-        missing = texts[self._places[texts] < 0]
-        computed: dict[int, np.ndarray] = {}
-        if len(missing):
-            read = self.layers.remembered(self.tokens, missing, self._hashes, self.means)
-            computed = dict(zip(missing.tolist(), read, strict=True))
         places = self._places[texts].tolist()
-        return [
-            computed[text] if place < 0 else self.store.read(place)
-            for text, place in zip(texts.tolist(), places, strict=True)
-        ]
+        records = [None if place < 0 else self.store.read(place) for place in places]
+        missing = np.array([number for number, record in enumerate(records) if record is None], np.int64)
+        if len(missing):
+            computed = self.layers.remembered(self.tokens, texts[missing], self._hashes, self.means)
+            for number, record in zip(missing.tolist(), computed, strict=True):
+                records[number] = record
+        return [record for record in records if record is not None]
 
     def fill(self, least: int = 1) -> None:
         """Compute whatever the store lacks, texts of similar length together; fewer than ``least`` stay in memory."""

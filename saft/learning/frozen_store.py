@@ -3,7 +3,7 @@
 A store belongs to one encoder cut at one layer. It consists of segments, which are never changed once written, so that
 any number of processes read and write at once without locks:
 
-    NAME.npy         (rows, width), half precision, mapped into memory: states of the texts' tokens, one after the other
+    NAME.npy         (rows, width), half precision: states of the texts' tokens, one after the other
     NAME.index.npy   of every text: a hash of its tokens, its first row, its number of rows; written last
 
 The folder is ``frozen`` in the one that SAFT_CACHE names (``~/.cache/saft`` without it). All stores together take
@@ -28,7 +28,8 @@ from uuid import uuid4
 import numpy as np
 
 from saft.errors import InputError
-from saft.writing import cache_folder, replacing
+from saft.learning.array_file import ArrayFile
+from saft.writing import as_json, cache_folder, replacing
 
 INDEX = np.dtype([("hash", np.uint64), ("first", np.int64), ("rows", np.int64)])
 PLACED = np.dtype([*INDEX.descr, ("segment", np.int64)])
@@ -48,7 +49,7 @@ class FrozenStore:
     def __init__(self, folder: Path, about: Mapping[str, Any] | None = None) -> None:
         self.folder, self.about = folder, about or {}
         self._paths: list[Path] = []  # of all segments
-        self._mapped: dict[int, Any] = {}  # segment → its states, of those in use
+        self._opened: dict[int, ArrayFile] = {}  # of those segments that are in use
         self._lost: list[int] = []
         self._index = np.empty(0, PLACED)  # in the order of arrival, so that a place stays what it is
         self._sorted = np.empty(0, np.int64)  # its places by hash
@@ -62,24 +63,23 @@ class FrozenStore:
         while True:
             places = self._find(hashes)
             segments = np.unique(self._index["segment"][places[places >= 0]]).tolist()
-            lost = [segment for segment in segments if not self._map(segment)]
+            lost = [segment for segment in segments if not self._open(segment)]
             if not lost:
                 return places
             self._lost += lost
             self._sort()
 
-    def read(self, place: int) -> np.ndarray:
-        """(rows, width), half precision."""
+    def read(self, place: int) -> np.ndarray | None:
+        """(rows, width), half precision; None if another program has shortened the file since it was opened."""
         entry = self._index[place]
-        states: np.ndarray = self._mapped[int(entry["segment"])][entry["first"] : entry["first"] + entry["rows"]]
-        return states
+        return self._opened[int(entry["segment"])].rows(int(entry["first"]), int(entry["rows"]))
 
     def write(self, hashes: np.ndarray, states: Sequence[np.ndarray]) -> bool:
         """Add a segment; False if there is no room for it."""
         joined = np.concatenate(states).astype(np.float16)
         rows = np.array([len(one) for one in states])
         index = np.array(list(zip(hashes, np.cumsum(rows) - rows, rows, strict=True)), INDEX)
-        in_use = {self._paths[segment].name for segment in self._mapped}
+        in_use = {self._paths[segment].name for segment in self._opened}
         if not _make_room(joined.nbytes + index.nbytes, keep=in_use):
             return False
         path = self.folder / f"{uuid4().hex}.index.npy"
@@ -92,16 +92,16 @@ class FrozenStore:
             _states_of(path).unlink(missing_ok=True)
             return False
         self._add([path])
-        self._map(len(self._paths) - 1)  # in use: the next segments must not replace it
+        self._open(len(self._paths) - 1)  # in use: the next segments must not replace it
         return True
 
     def _describe(self) -> None:
         if self.about and not (self.folder / ABOUT).is_file():
             with replacing(self.folder / ABOUT) as temporary:
-                temporary.write_text(json.dumps(dict(self.about)), encoding="utf-8")
+                temporary.write_text(as_json(dict(self.about)), encoding="utf-8")
 
     def _add(self, paths: Sequence[Path]) -> None:
-        """Read the indexes of these segments; states are mapped when they are needed."""
+        """Read the indexes of these segments; files of states are opened when they are needed."""
         parts = [self._index]
         for path in paths:
             index = _loaded(path)
@@ -126,23 +126,23 @@ class FrozenStore:
         position = np.searchsorted(ordered, hashes).clip(max=len(ordered) - 1)
         return np.where(ordered[position] == hashes, self._sorted[position], -1)
 
-    def _map(self, segment: int) -> bool:
+    def _open(self, segment: int) -> bool:
         """False if its states are damaged or another process has removed them."""
-        if segment not in self._mapped:
+        if segment not in self._opened:
             entries = self._index[self._index["segment"] == segment]
-            states = _loaded(_states_of(self._paths[segment]), mmap_mode="r")
-            if states is None or states.ndim != 2 or len(states) < (entries["first"] + entries["rows"]).max(initial=0):
+            states = ArrayFile.of(_states_of(self._paths[segment]))
+            if states is None or len(states) < (entries["first"] + entries["rows"]).max(initial=0):
                 return False
             with suppress(OSError):  # a cache that others may only read
                 os.utime(self._paths[segment])  # it is in use
-            self._mapped[segment] = states
+            self._opened[segment] = states
         return True
 
 
-def _loaded(path: Path, **how: Any) -> np.ndarray | None:
+def _loaded(path: Path) -> np.ndarray | None:
     """None if another process has removed the file, or if it is damaged."""
     try:
-        found: np.ndarray = np.load(path, allow_pickle=False, **how)
+        found: np.ndarray = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
     return found

@@ -7,7 +7,7 @@ The parts stand in files of their own: what a batch may show (``loader``), learn
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from saft.learning.callbacks import Callback, CallbackList, EpochRecord, TrainerState
 from saft.learning.checkpoint import Checkpoint, Parts
+from saft.learning.divergence import DivergedError, refuse_divergence, refuse_divergent_logits
 from saft.learning.interface import Loader
 from saft.learning.neighbour_cache import CacheRefresher
 from saft.learning.objective import class_weights, loss_of
@@ -28,6 +29,7 @@ from saft.learning.prediction import predict_logits
 from saft.learning.start import Start
 from saft.metrics import macro_f1, micro_f1
 from saft.settings import Settings
+from saft.writing import as_json
 
 Loss = Callable[[Any, Any], Tensor]  # (the model's output, the batch)
 
@@ -45,7 +47,8 @@ class Trainer:
             epochs and is mixed with the best of them, see :mod:`~saft.learning.start`.
         refresh_at_most: rows outside of training whose cached states are renewed after an epoch; None means as many
             as there are training rows.
-        checkpoint: file to continue from, if it exists; rewritten every ``checkpoint_seconds`` and after every epoch.
+        checkpoint: folder to continue from, if there is something; written to every ``checkpoint_seconds`` and after
+            every epoch.
     """
 
     def __init__(
@@ -89,7 +92,8 @@ class Trainer:
         self.state = TrainerState(epochs=settings.epochs, rows_per_epoch=self.repeats * len(train))
 
     def run(self) -> TrainerState:
-        """Train to the end, or until Ctrl-C; the model then has the best weights."""
+        """Train to the end, or until Ctrl-C; the model then has the best weights. So it has if training diverges, which
+        is an error, unless there are none yet."""
         torch.manual_seed(self.settings.seed)
         if self.checkpoint is not None and self.checkpoint.exists:
             self._restore(*self.checkpoint.load())
@@ -98,16 +102,21 @@ class Trainer:
             if len(self.valid):
                 self.state.start_macro_f1, self.state.start_micro_f1 = self._consider(0, self.start.logits)
         self.callbacks.on_train_begin(self.state)
+        diverged: DivergedError | None = None
         try:
             while self.state.epoch < self.settings.epochs and not self._is_stuck():
                 self.run_epoch()
         except KeyboardInterrupt:
             self.state.interrupted = True
+        except DivergedError as error:
+            diverged = error
         self.best.restore(self.model)
         if self.start is not None:
             self.start.mix_into(self.accelerator.unwrap_model(self.model), self.state.best_share)
         self.refresher.finish(self.state.best_epoch == self.state.epoch and not self.state.step)
         self.model.train(False)
+        if diverged is not None:
+            raise diverged
         return self.state
 
     def run_epoch(self) -> None:
@@ -154,14 +163,16 @@ class Trainer:
         self.model.train()
         output = self.model(batch)
         loss = self.loss(output, batch)
+        value, where = float(loss.detach()), f"in step {self.state.step + 1} of epoch {self.state.epoch + 1}"
+        refuse_divergence("loss", value, where, batch.seed_rows, self.settings)
         self.optimiser.zero_grad(set_to_none=True)
         self.accelerator.backward(loss)
-        if self.settings.clip:
-            self.accelerator.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        length = self.accelerator.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf)
+        refuse_divergence("gradient", float(length), where, batch.seed_rows, self.settings)
         self.optimiser.step()
         if self.loader.cache is not None:
             self.loader.cache.store(batch.rows, output.message_state)
-        return float(loss.detach())
+        return value
 
     def _loss(self, output: Any, batch: Any) -> Tensor:
         return loss_of(output.logits, batch.targets, self.settings.loss, self.class_weights)
@@ -185,6 +196,7 @@ class Trainer:
 
         The weights are kept if they are the best.
         """
+        refuse_divergent_logits(logits, epoch, self.valid, self.settings)
         share, goodness, doubt = 1.0, None, 0.0
         if self.start is not None and not self.start.is_head:
             # The start is mixed with itself: an epoch has to be better than that.
@@ -203,7 +215,7 @@ class Trainer:
 
     def _fingerprint(self) -> str:
         """Of everything that the run depends on."""
-        digest = hashlib.sha256(json.dumps(self.settings.as_dict(), sort_keys=True).encode())
+        digest = hashlib.sha256(as_json(dict(sorted(self.settings.as_dict().items()))).encode())
         digest.update(self.loader.fingerprint().encode())
         for array in (self.train, self.valid):
             digest.update(np.ascontiguousarray(array).tobytes())

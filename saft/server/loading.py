@@ -8,9 +8,9 @@ from pathlib import Path
 
 import saft
 from saft.classifier.estimator import load
-from saft.classifier.storage import FACTS, is_model
+from saft.classifier.folder import FACTS, is_model, recover
 from saft.errors import InputError
-from saft.server.onnx_session import exported_files, is_installed, use_onnx
+from saft.server.onnx_session import is_installed, remove_outdated, use_onnx
 from saft.server.service import ReviewService
 
 
@@ -24,6 +24,7 @@ def service_loader(
     Args:
         onnx: predict with ONNX Runtime; None means if it is installed.
     """
+    recover(model)
     if not is_model(model):
         raise InputError(f"There is no model in {model}: train one with saft train … --out {model}")
     file = database or model.resolve().with_name(f"{model.resolve().name}.interactions.sqlite")
@@ -39,8 +40,7 @@ def service_loader(
             # What a model is given may change from version to version.
             name = hashlib.sha256(f"{fingerprint} {saft.__version__}".encode()).hexdigest()[:12]
             exported = file.with_suffix(f".{name}.onnx")
-            for outdated in set(file.parent.glob(f"{file.stem}.*.onnx")) - set(exported_files(exported)):
-                outdated.unlink()
+            remove_outdated(exported)
             use_onnx(service.live, exported)
         return service
 

@@ -5,14 +5,17 @@ The encoder's frozen layers are a file of their own, because their output for a 
 trained they are all there is: a regression needs no runtime.
 
 Exporting takes some seconds, so both files are kept beside the database, under the fingerprint of the model they came
-from. Needs the extra ``onnx``; without it, torch is used.
+from. Each holds its own name as a mark, behind everything else: a file without it is not whole, or not ours. Needs the
+extra ``onnx``; without it, torch is used.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +28,8 @@ from saft.online.live import LiveNetwork
 from saft.writing import replacing
 
 NEEDED = ("onnx", "onnxruntime", "onnxscript")
+MARK = "saft"
+_log = logging.getLogger(__name__)
 
 
 def is_installed() -> bool:
@@ -82,6 +87,7 @@ def _export(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
             input_names=[_input_name(name) for name in tensors],
             verbose=False,
         )
+    program.model.metadata_props[MARK] = path.name  # type: ignore[union-attr]
     with replacing(path) as temporary:
         program.save(str(temporary))  # type: ignore[union-attr]
 
@@ -92,18 +98,46 @@ def exported_files(path: Path) -> tuple[Path, Path]:
 
 
 def use_onnx(live: LiveNetwork, path: Path) -> None:
-    """Let this network predict through ONNX Runtime; exports what does not exist of the files."""
+    """Let this network predict through ONNX Runtime; exports what does not exist of the files, or is not whole."""
     trained, frozen = exported_files(path)
     session, read = None, None
     if live.layers is not None:
-        if not frozen.is_file():
-            export_frozen(live.layers.encoder, frozen)
-        read = OnnxLayers(frozen)
+        encoder = live.layers.encoder
+        read = _opened(OnnxLayers, frozen, lambda: export_frozen(encoder, frozen))
     if live.settings.trains_encoder:
-        if not trained.is_file():
-            export(live, trained)
-        session = OnnxSession(trained)
+        session = _opened(OnnxSession, trained, lambda: export(live, trained))
     live.use_session(session, read)
+
+
+def remove_outdated(path: Path) -> None:
+    """Remove what other models were exported to beside this path: only files with our names and our mark in them."""
+    stem = path.name.split(".")[:-2]
+    ours = re.compile(rf"{re.escape('.'.join(stem))}\.[0-9a-f]{{12}}(\.frozen)?\.onnx")
+    for other in path.parent.iterdir():
+        if ours.fullmatch(other.name) and other not in exported_files(path) and _is_marked(other):
+            other.unlink()
+
+
+def _is_marked(path: Path) -> bool:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except (DecodeError, OSError):
+        return False
+    return any((entry.key, entry.value) == (MARK, path.name) for entry in model.metadata_props)
+
+
+def _opened(kind: Callable[[Path], Any], path: Path, make: Callable[[], None]) -> Any:
+    """The session of this file, which is made first, or again, if need be."""
+    if path.is_file():
+        try:
+            return kind(path)
+        except Exception as error:  # the runtime's errors have no base of their own
+            _log.warning("%s cannot be used (%s) and is exported again.", path, str(error).partition("\n")[0])
+    make()
+    return kind(path)
 
 
 class SessionOutput(NamedTuple):
@@ -141,7 +175,10 @@ def _session(path: Path, threads: int) -> Any:
     options.intra_op_num_threads = threads or torch.get_num_threads()
     # Threads of a session that has nothing to do would wait busily, and take the cores from the one whose turn it is.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    if session.get_modelmeta().custom_metadata_map.get(MARK) != path.name:
+        raise ValueError("it is not whole, or not of this model")
+    return session
 
 
 def _input_name(name: str) -> str:

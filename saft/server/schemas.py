@@ -30,12 +30,14 @@ def _written_out(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(_writable)]
-Id = Annotated[Text, Field(min_length=1, max_length=500)] | Annotated[int, Field(strict=True)]
+# Numbers of 64 bits, as tables have them.
+Id = Annotated[Text, Field(min_length=1, max_length=500)] | Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+MOST_NUMBER = 1e30  # what is larger is a mistake
 # Strict: "007" stays text, and true is not a number.
 Value = (
     Annotated[Text, Field(strict=True, max_length=1000)]
     | Annotated[bool, Field(strict=True)]
-    | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+    | Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-MOST_NUMBER, le=MOST_NUMBER)]
     | None
 )
 Key = Annotated[str, Field(pattern=r"^[nt][0-9]{1,18}$", examples=["n1"])]

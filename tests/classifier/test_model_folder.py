@@ -10,8 +10,7 @@ import pytest
 
 import saft
 from saft import SaftClassifier
-from saft.classifier.storage import CHECKPOINT
-from saft.writing import replacing
+from saft.classifier import folder as model_folder
 
 NEW = [
     {"user": "somebody new", "item": "something new", "text": "lovely"},
@@ -86,17 +85,6 @@ def test_incomplete_mixed_up_and_newer_model_folders_are_refused(fitted, tmp_pat
         saft.load(folder)
 
 
-def test_a_half_written_checkpoint_of_a_killed_training_does_not_prevent_saving(fitted, tmp_path):
-    folder = tmp_path / "model"
-    folder.mkdir()
-    with replacing(folder / CHECKPOINT) as left:
-        pass
-    (folder / CHECKPOINT).rename(left)  # as if the writer had been killed before its last step
-    fitted.save(folder)
-    assert not left.exists()
-    assert saft.load(folder).settings == fitted.settings
-
-
 def test_saving_replaces_a_model_but_nothing_else(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     fitted.save(tmp_path / "model")
@@ -116,7 +104,8 @@ def test_saving_replaces_a_model_but_nothing_else(fitted, tmp_path):
     assert (tmp_path / "other" / "letter.txt").read_text() == "mine"
 
 
-def test_a_model_that_cannot_be_replaced_stays_where_it_was(fitted, tmp_path, monkeypatch):
+@pytest.mark.parametrize("exchanges", [True, False], ids=["exchanged", "by two renames"])
+def test_a_model_that_cannot_be_replaced_stays_where_it_was(fitted, tmp_path, monkeypatch, exchanges):
     fitted.save(tmp_path / "model")
     before = (tmp_path / "model" / "model.json").read_text()
     rename = Path.rename
@@ -126,7 +115,11 @@ def test_a_model_that_cannot_be_replaced_stays_where_it_was(fitted, tmp_path, mo
             raise OSError(28, "No space left on device")
         return rename(path, target)
 
+    def cannot(one, other):
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(Path, "rename", full)
+    monkeypatch.setattr(model_folder, "_exchanged", cannot if exchanges else lambda one, other: False)
     with pytest.raises(saft.InputError, match="No space left on device"):
         fitted.save(tmp_path / "model")
     assert (tmp_path / "model" / "model.json").read_text() == before

@@ -48,7 +48,7 @@ def test_train_prints_scores_and_writes_report_and_card(folder):
     for part in ("without text", "without structure", "without messages", "without known labels"):
         assert part in page
     assert "saft model trained on reviews.csv" in (folder / "model" / "README.md").read_text()
-    assert not (folder / "model" / "checkpoint.safetensors").exists()
+    assert not (folder / "model" / "checkpoint").exists()
     assert str(folder) not in page + (folder / "model" / "README.md").read_text()
 
 

@@ -58,7 +58,7 @@ def two_versions(tmp_path, monkeypatch):
     installed = tmp_path / "site-packages" / encoder.module
     found = SimpleNamespace(origin=str(installed / "__init__.py"))
     monkeypatch.setattr(backbones.importlib.util, "find_spec", lambda name: found)
-    right = replace(encoder, sha256=hashlib.sha256(b"right").hexdigest())
+    right = replace(encoder, beside={}, sha256=hashlib.sha256(b"right").hexdigest())
     monkeypatch.setitem(backbones.PACKAGED, "e5-small", right)
     files = installed / encoder.file, cache / "packages" / "e5-small" / encoder.module / encoder.file
     for file in files:

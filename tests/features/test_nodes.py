@@ -54,3 +54,23 @@ def test_attributes_survive_json_and_tables_with_other_columns():
     assert numbers.shape == (2, fitted.width)
     np.testing.assert_array_equal(numbers[:, 2:5], [[0, 1, 0], [0, 0, 0]])  # a value never seen has no column
     np.testing.assert_array_equal(again.transform(None, 3)[:, 1], [1, 1, 1])
+
+
+def test_numbers_are_clipped_to_the_range_of_training():
+    fitted = Attributes.fit(TABLE.select("age"))
+    ages = pl.DataFrame({"age": [1e308, -1e308, 1000.0, 60.0, 20.0, float("inf"), float("nan")]})
+    numbers = fitted.transform(ages, 7)
+    np.testing.assert_allclose(numbers[:, 0], [1, -1, 1, 1, -1, 0, 0], atol=1e-6)  # mean 40, spread 20
+    np.testing.assert_array_equal(numbers[:, 1], [0, 0, 0, 0, 0, 1, 1])  # infinite ones are missing
+
+
+def test_columns_of_models_that_know_no_range_are_clipped_at_ten_standard_deviations():
+    column = Attributes.fit(TABLE.select("age")).to_json()[0]
+    old = Attributes.from_json([{key: value for key, value in column.items() if key not in ("least", "most")}])
+    numbers = old.transform(pl.DataFrame({"age": [1e308, -1e308, 80.0]}), 3)
+    np.testing.assert_allclose(numbers[:, 0], [10, -10, 2], atol=1e-6)
+
+
+def test_training_on_numbers_whose_squares_overflow_gives_finite_ones():
+    frame = pl.DataFrame({"age": [1e308, -1e308, 1e200, 3.0, float("inf")]})
+    assert np.isfinite(Attributes.fit(frame).transform(frame, 5)).all()

@@ -162,7 +162,7 @@ def test_a_training_that_was_interrupted_ends_with_the_same_sums(network, tiny_s
     parts, settings = saft.split(network), tiny_settings | {"epochs": 2}
     rows = {"train": parts.train, "valid": parts.valid}
     straight = SaftClassifier(**settings).fit(network, **rows)
-    path = tmp_path / "checkpoint.safetensors"
+    path = tmp_path / "checkpoint"
     SaftClassifier(**settings).fit(network, **rows, checkpoint=path, checkpoint_seconds=0, callbacks=[Recorder(7)])
     resumed = SaftClassifier(**settings).fit(network, **rows, checkpoint=path)
     for side, sums in straight.assembly_.cache.sides.items():

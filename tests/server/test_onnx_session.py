@@ -3,6 +3,8 @@
 Covers: server.loading.
 """
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from saft.model.encoder import TextEncoder
 from saft.online.live import Interaction, LiveNetwork
 from saft.server import onnx_session
 from saft.server.loading import service_loader
-from saft.server.onnx_session import is_installed, use_onnx
+from saft.server.onnx_session import is_installed, remove_outdated, use_onnx
 from saft.settings import TEXT_ONLY
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason='needs the extra "onnx"')
@@ -97,6 +99,15 @@ def test_the_classifier_itself_keeps_to_torch(tiny_settings):
     assert np.isfinite(classifier.predict_proba([{"user": "new", "item": "new", "text": "an unheard-of text"}])).all()
 
 
+def write_marked(path) -> None:
+    """An export as far as cleaning up is concerned."""
+    import onnx
+
+    model = onnx.helper.make_model(onnx.helper.make_graph([], "empty", [], []))
+    model.metadata_props.add(key=onnx_session.MARK, value=path.name)
+    onnx.save(model, str(path))
+
+
 @pytest.fixture
 def exports(monkeypatch) -> list[str]:
     """Names of exported files, which are empty here: what becomes of them is tested, not what is in them."""
@@ -104,7 +115,7 @@ def exports(monkeypatch) -> list[str]:
 
     def exporting(what, path):
         found.append(path.name)
-        path.touch()
+        write_marked(path)
 
     for name in ("export", "export_frozen"):
         monkeypatch.setattr(onnx_session, name, exporting)
@@ -128,3 +139,36 @@ def test_of_a_model_without_an_encoder_nothing_is_exported(tiny_settings, tmp_pa
     SaftClassifier(**tiny_settings | {"encoder": "none"}).fit(network()).save(tmp_path / "model")
     service_loader(tmp_path / "model", tmp_path / "kept.sqlite")().close()
     assert exports == []
+
+
+def test_only_files_of_ours_by_name_and_by_content_are_removed(tmp_path):
+    database = "kept.interactions"
+    ours = [f"{database}.{name}.onnx" for name in ("0123456789ab", "0123456789ab.frozen", "abcdefabcdef")]
+    others = ["kept.onnx", f"{database}.onnx", f"{database}.mine.onnx", "other.0123456789ab.onnx"]
+    for name in (*ours, *others):
+        write_marked(tmp_path / name)
+    shutil.copy(tmp_path / ours[0], tmp_path / f"{database}.aaaaaaaaaaaa.onnx")  # another's name is in it
+    (tmp_path / f"{database}.bbbbbbbbbbbb.onnx").write_text("a letter")
+    (tmp_path / f"{database}.cccccccccccc.onnx").mkdir()
+    before = {path.name for path in tmp_path.iterdir()}
+    remove_outdated(tmp_path / ours[2])
+    assert {path.name for path in tmp_path.iterdir()} == before - set(ours[:2])
+
+
+@pytest.mark.slow
+def test_an_export_that_is_not_whole_or_not_of_this_model_is_made_again(tiny_settings, tmp_path, caplog):
+    live = LiveNetwork(SaftClassifier(**tiny_settings | {"trained_layers": 0}).fit(network()))
+    expected = [prediction.probabilities for prediction in live.predict(asked())]
+    use_onnx(live, tmp_path / TRAINED)
+    whole = (tmp_path / FROZEN).read_bytes()
+    unmarked = b"toad".join(whole.rsplit(onnx_session.MARK.encode(), 1))
+    for content in (whole[: len(whole) // 2], whole[:-40], b"a letter", unmarked):
+        (tmp_path / FROZEN).write_bytes(content)
+        caplog.clear()
+        use_onnx(live, tmp_path / TRAINED)
+        assert "is exported again" in caplog.text
+        found = [prediction.probabilities for prediction in live.predict(asked())]
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    caplog.clear()
+    use_onnx(live, tmp_path / TRAINED)
+    assert caplog.text == ""
