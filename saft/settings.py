@@ -76,11 +76,13 @@ class ModelSettings(_Group):
 
     fusion: str = _setting(
         "residual",
-        "residual starts as the pretrained encoder; late reads the text alone, the graph is in what it is mixed with; "
-        "none sees known labels beside the text.",
+        "residual starts as the pretrained encoder; late reads the text alone, and the graph is in what it is mixed "
+        "with; none does, too, and learns from known labels beside it.",
         ("residual", "late", "paper", "none"),
     )
-    least_fused: int = _setting(500, "With fewer labelled rows fusion is late; held-out folds say how much it counts.")
+    least_fused: int = _setting(
+        500, "With fewer labelled rows than this to learn from, residual fusion of content becomes late fusion."
+    )
     messages: str = _setting(
         "content",
         "Layers hear of neighbours what is read in their texts and labels (content), or their states, "

@@ -46,7 +46,6 @@ class Assembly:
     layers: FrozenLayers | None = None  # the encoder's frozen layers, if it has any
     trees: TreeModel | None = None  # beside the regression of the start, if they help
     start_weights: torch.Tensor | None = None  # before training only: (side features + 1, classes), biases last
-    start_held_out: np.ndarray | None = None  # before training only: (labelled rows, classes), see SolvedStart
 
     @classmethod
     def fresh(
@@ -80,9 +79,8 @@ class Assembly:
         loader = BatchLoader(features, network.labels, network.n_classes, settings)
         if not loader.n_side_features:
             return cls._of(network, featurizer, features, encoder, layers, build)
-        fitted = fit_start(loader)
-        solved = fitted.weights
-        assembly = cls._of(network, featurizer, features, encoder, layers, build, trees=fitted.trees)
+        trees, solved = fit_start(loader)
+        assembly = cls._of(network, featurizer, features, encoder, layers, build, trees=trees)
         model = assembly.model
         if not isinstance(model, SideFeatureModel):
             return assembly
@@ -90,7 +88,7 @@ class Assembly:
             model.start_from_side_features(solved)
         else:
             model.start_from_side_features(fit_learnt(loader, len(solved)))
-        return replace(assembly, start_weights=solved, start_held_out=fitted.held_out)
+        return replace(assembly, start_weights=solved)
 
     @classmethod
     def restored(
@@ -141,14 +139,6 @@ class Assembly:
             return None
         logits = self.loader().beside.of(rows) @ weights[:-1].numpy() + weights[-1].numpy()
         return Start(logits, weights, is_head=model.n_learnt == model.n_side_features)
-
-    def held_out_start(self, rows: np.ndarray) -> np.ndarray:
-        """(rows, classes) what the start says of labelled rows, fitted without their folds."""
-        if self.start_held_out is None:
-            raise ValueError("Only a model that was not trained yet has a start.")
-        fitted = _fitted_rows(self.loader())
-        order = np.argsort(fitted)
-        return self.start_held_out[order[np.searchsorted(fitted, rows, sorter=order)]]
 
     def with_network(self, network: TextualInteractionNetwork) -> Assembly:
         """The same with other visible labels."""
@@ -204,44 +194,27 @@ def _built(encoder: TextEncoder | None, settings: Settings, sizes: Sizes, build:
     return RegressionModel(encoder, settings, sizes)
 
 
-@dataclass(frozen=True)
-class SolvedStart:
-    """
-    Args:
-        weights: (side features + 1, classes) weights and, last, biases of a head that sees the evidence and what the
-            trees say of it.
-        held_out: (rows, classes) logits of the labelled rows that it was fitted to, each without its fold.
-        trees: if they help.
-    """
-
-    weights: torch.Tensor
-    held_out: np.ndarray
-    trees: TreeModel | None = None
-
-
-def fit_start(loader: BatchLoader) -> SolvedStart:
-    """The best prediction from the side features alone.
+def fit_start(loader: BatchLoader) -> tuple[TreeModel | None, torch.Tensor]:
+    """The best prediction from the side features alone: trees, if they help, and (side features + 1, classes) weights
+    and, last, biases of a head that sees the evidence and what the trees say of it.
 
     The optimiser, whose steps are small for the encoder's sake, would hardly get there in a few epochs.
     """
     rows = _fitted_rows(loader)
     evidence, targets, folds = loader.evidence.take(rows), loader.labels[rows], loader.features.folds[rows]
     fitted = fit_groups(evidence.features(), evidence.groups(), evidence.blocks(), targets, loader.n_classes, folds)
-    regression = SolvedStart(torch.from_numpy(fitted.weights), fitted.held_out)
     if not loader.settings.trees:
-        return regression
+        return None, torch.from_numpy(fitted.weights)
     columns = tree_columns(evidence, {role: vectors[rows] for role, vectors in loader.features.structure.items()})
     trees = TreeModel.fit(columns, targets, loader.n_classes, folds, loader.settings.seed)
     if trees is None:
-        return regression
-    said = trees.log_odds(columns, evidence.views)
-    weight = mixing_weight(fitted.held_out, said, targets, LEAST_GAIN)
+        return None, torch.from_numpy(fitted.weights)
+    weight = mixing_weight(fitted.held_out, trees.log_odds(columns, evidence.views), targets, LEAST_GAIN)
     if not weight:
-        return regression
+        return None, torch.from_numpy(fitted.weights)
     by_class = weight * np.eye(loader.n_classes)
     mixed = np.vstack([(1 - weight) * fitted.weights[:-1], by_class, (1 - weight) * fitted.weights[-1:]])
-    held_out = (1 - weight) * fitted.held_out + weight * said
-    return SolvedStart(torch.from_numpy(mixed.astype(np.float32)), held_out, trees)
+    return trees, torch.from_numpy(mixed.astype(np.float32))
 
 
 def fit_learnt(loader: BatchLoader, n_weights: int) -> torch.Tensor:

@@ -38,7 +38,9 @@ MULTIPLIED = 1000  # rows of a matrix like those of sentence vectors
 BEGIN, PER_FITTED, PER_READ = 2.0, 0.0019, 0.0002
 SHARE_SOLVED = 0.65  # of the rows, in a regression on sentence vectors: one or two folds are left out
 EVALUATIONS = 25  # until such a regression is solved, measured on as many interactions
-WIDTH_OF_CONTEXT = 5 / 3  # of a text's vectors and two means of others, in multiples of those at three depths
+WIDTH_OF_CONTEXT = (
+    5 / 3
+)  # of a text's vectors and two means of others, in multiples of a text's vectors at three depths
 BESIDE_LAYERS = 1.25  # messages, the head and the optimiser's step, in multiples of the layers that are trained
 ADDED_TOKENS, STRUCTURE_TOKENS = 4, 2  # proxy, user, item, known labels; distance, centrality: read with the text
 REMOVALS, MOST_REMOVED_FROM = 7, 2_000  # the report predicts so many rows anew without each part that the model reads
@@ -118,8 +120,6 @@ class Estimate:
         if settings.passes_messages and not settings.cache_neighbours:
             texts_per_row += 2 * settings.sample_size
         trained = task.train * max(settings.least_steps // max(-(-task.train // settings.batch_size), 1), 1)
-        if task.train < settings.least_fused and not settings.passes_messages:
-            trained *= FOLDS  # once whole, and FOLDS times without a fold
         epoch = trained * texts_per_row * self.there_and_back + (task.valid + min(others, task.train)) * self.there
         after = task.valid + (task.rows if settings.passes_messages else 0)  # calibration, states of the best weights
         return settings.epochs * epoch + after * self.there

@@ -14,8 +14,6 @@ from saft.data.network import TextualInteractionNetwork
 from saft.learning.callbacks import Callback, CallbackList, TrainerState
 from saft.learning.checkpoint import claimed
 from saft.learning.divergence import DivergedError
-from saft.learning.held_out import with_share
-from saft.learning.start import Start
 from saft.learning.trainer import Trainer
 from saft.model.saft import SaftModel
 from saft.settings import Settings
@@ -62,7 +60,7 @@ def fit(
             valid,
             network.labels[valid],
             settings if settings.trains_encoder else settings.changed(epochs=0),  # a regression is solved by now
-            start=_start(assembly, train, valid, callbacks),
+            start=assembly.start(valid),
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
             callbacks=callbacks,
@@ -73,15 +71,6 @@ def fit(
         except DivergedError as error:
             error.fitted = Fitted(assembly, trainer.state) if trainer.best.tensors else None
             raise
-
-
-def _start(assembly: Assembly, train: np.ndarray, valid: np.ndarray, callbacks: Callback) -> Start | None:
-    """What is predicted before training, and, where labels are few, how much of the training is to be kept."""
-    start, settings = assembly.start(valid), assembly.settings
-    if start is None or start.is_head or assembly.cache is not None or len(train) >= settings.least_fused:
-        return start
-    held_out = assembly.held_out_start(train)
-    return with_share(start, held_out, assembly.model, assembly.loader(), train, settings, callbacks)
 
 
 class _Reading:

@@ -11,15 +11,13 @@ Few rows say little: a and b are pulled to one half each. (The share with the be
 rows and less it is chosen by chance. By the likelihood of the mixture above, without a and b, training gets too small a
 share, since it makes a model bolder, in its errors too.)
 
-Of epochs that these rows cannot tell apart the last one is kept: its learning rate was the smallest. Where few rows are
-labelled, held-out folds choose the share instead (:mod:`~saft.learning.held_out`), and the last epoch is kept.
+Of epochs that these rows cannot tell apart the last one is kept: its learning rate was the smallest.
 
 Both are linear in the head, so that the mixture is a head itself: nothing has to be kept beside it.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,18 +40,16 @@ class Start:
         weights: (side features + 1, classes) of the head, biases last.
         is_head: whether the head starts from these very weights. Then there is nothing to mix in: training goes on from
             them, and they compete with its epochs.
-        share: how much of what is trained to keep, if that is decided already.
     """
 
     logits: np.ndarray
     weights: Tensor
     is_head: bool = False
-    share: float | None = None
 
     def choose(self, trained: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
         """(how much of what was trained to keep by these rows, how good that is: penalised log-likelihood of a row)."""
-        if self.share is not None or not len(labels):
-            return 0.5 if self.share is None else self.share, 0.0
+        if not len(labels):
+            return 0.5, 0.0
         both = np.stack([self.logits, trained]).astype(np.float64)
 
         def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -67,14 +63,10 @@ class Start:
         of_start, of_trained = found.x.tolist()
         return of_trained / max(of_start + of_trained, 1e-9), -float(found.fun) / len(labels)
 
-    def doubt(self, best_epoch: int) -> float:
-        """Nats by which an epoch may be worse than the best before without being told from it by so many rows.
-
-        The start itself (epoch 0) has to be beaten, unless the share says already how much it counts.
-        """
-        if self.share is not None:
-            return math.inf
-        return DOUBT / math.sqrt(max(len(self.logits), 1)) if best_epoch else 0.0
+    @property
+    def doubt(self) -> float:
+        """Nats by which a later epoch may be worse than an earlier one without being told from it by so many rows."""
+        return DOUBT / np.sqrt(max(len(self.logits), 1))
 
     def mixed(self, trained: np.ndarray, share: float) -> np.ndarray:
         return self.logits + share * (trained - self.logits)

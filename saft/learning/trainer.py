@@ -203,7 +203,7 @@ class Trainer:
             share, goodness = self.start.choose(logits, self.valid_labels)
             share = share if epoch else 0.0
             logits = self.start.mixed(logits, share)
-            doubt = self.start.doubt(self.state.best_epoch)
+            doubt = self.start.doubt if self.state.best_epoch else 0.0
         predicted, n_classes = logits.argmax(axis=1), self.loader.n_classes
         macro, micro = (f1(self.valid_labels, predicted, n_classes) for f1 in (macro_f1, micro_f1))
         goodness = macro if goodness is None else goodness

@@ -40,7 +40,7 @@ PACE = Pace(
 
 
 def estimate(**changes) -> Estimate:
-    return Estimate(Settings.of({"least_fused": 0} | changes), TASK, PACE)
+    return Estimate(Settings.of(changes), TASK, PACE)
 
 
 def test_reading_costs_every_distinct_text_a_token_at_a_time_in_every_frozen_layer():
@@ -110,14 +110,6 @@ def test_where_rows_are_few_an_epoch_passes_over_them_as_often_as_the_trainer_do
         once, given = (Estimate(settings.changed(least_steps=steps), TASK, PACE) for steps in (0, least))
         more = settings.epochs * (trainer.repeats - 1) * TASK.train * once.there_and_back
         assert given.training() - once.training() == pytest.approx(more)
-
-
-def test_with_few_labels_every_epoch_is_trained_without_each_fifth_of_the_rows_as_well():
-    whole, few = (estimate(trained_layers=2, epochs=1, least_fused=least) for least in (TASK.train, TASK.train + 1))
-    trained_once = estimate(trained_layers=2, epochs=1).training()
-    rows_there = 2 * TASK.valid * whole.there  # scored after the epoch, and for the calibration
-    assert whole.training() == pytest.approx(trained_once)
-    assert few.training() - rows_there == pytest.approx(5 * (whole.training() - rows_there))
 
 
 def test_where_the_store_has_no_room_every_reading_of_a_row_runs_the_frozen_layers_too():

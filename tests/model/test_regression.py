@@ -39,7 +39,7 @@ def test_logits_are_weights_times_side_features(assembly):
 
 
 def test_its_weights_are_the_solution_on_side_features(assembly):
-    solved = fit_start(replace(assembly, trees=None).loader()).weights
+    _, solved = fit_start(replace(assembly, trees=None).loader())
     torch.testing.assert_close(assembly.model.head.weight.detach(), solved[:-1].T)
     torch.testing.assert_close(assembly.model.head.bias.detach(), solved[-1])
     assert assembly.model.n_side_features == assembly.loader().n_side_features == len(solved) - 1
