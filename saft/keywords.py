@@ -28,7 +28,6 @@ class SettingsKeywords(TypedDict, total=False):
     neighbour_words: bool
     repeats: bool
     fusion: str
-    least_fused: int
     messages: str
     user_messages: bool
     item_messages: bool

@@ -76,12 +76,8 @@ class ModelSettings(_Group):
 
     fusion: str = _setting(
         "residual",
-        "residual starts as the pretrained encoder; late reads the text alone, and the graph is in what it is mixed "
-        "with; none does, too, and learns from known labels beside it.",
-        ("residual", "late", "paper", "none"),
-    )
-    least_fused: int = _setting(
-        500, "With fewer labelled rows than this to learn from, residual fusion of content becomes late fusion."
+        "residual starts as the pretrained encoder; none reads the text alone.",
+        ("residual", "paper", "none"),
     )
     messages: str = _setting(
         "content",
@@ -195,13 +191,7 @@ class Settings(TrainingSettings, SamplingSettings, ModelSettings, DataSettings):
     @property
     def fuses(self) -> bool:
         """Whether words and graph meet inside of the encoder's layers."""
-        return self.fusion in ("residual", "paper") and self.trains_encoder
-
-    def for_labels(self, number: int) -> Self:
-        """These, or with late fusion where so few labels cannot teach layers what to make of neighbours."""
-        if self.fusion == "residual" and self.messages == "content" and number < self.least_fused:
-            return self.changed(fusion="late")
-        return self
+        return self.fusion != "none" and self.trains_encoder
 
     @property
     def reads_structure(self) -> bool:

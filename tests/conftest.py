@@ -95,7 +95,6 @@ def tiny_settings(tiny_encoder) -> dict:
         "max_length": 24,
         "epochs": 2,
         "least_steps": 0,
-        "least_fused": 0,
         "structure_dim": 8,
         "node_dim": 8,
         "neighbours": 3,

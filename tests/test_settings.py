@@ -43,7 +43,7 @@ from saft.settings import (
         ({"dropout": 2}, "dropout has to be at least 0 and at most 0.99; got 2.0"),
         ({"dropout": float("nan")}, "dropout has to be at least 0"),
         ({"labels": "yes"}, "labels has to be true or false"),
-        ({"fusion": "papr"}, "fusion cannot be 'papr'. Did you mean 'paper'? Known are residual, late, paper, none."),
+        ({"fusion": "papr"}, "fusion cannot be 'papr'. Did you mean 'paper'? Known are residual, paper, none."),
         ({"fusion": "paper"}, "cache_neighbours=True needs fusion='residual'"),
         ({"fusion": "residual", "centrality": "none", "sampling": "centrality"}, "needs the centrality embedding"),
     ],
@@ -116,18 +116,3 @@ def test_the_readouts_that_can_be_chosen_are_those_of_the_model():
 
 def test_help_is_a_whole_sentence():
     assert [name for name, text in HELP.items() if len(text.split()) < 4 or not text.endswith(".")] == []
-
-
-@pytest.mark.parametrize(
-    ("values", "labels", "fusion"),
-    [
-        ({}, 499, "late"),
-        ({}, 500, "residual"),
-        ({"least_fused": 0}, 10, "residual"),
-        ({"messages": "lga"}, 10, "residual"),
-        ({"fusion": "none"}, 10, "none"),
-        ({"fusion": "late"}, 10_000, "late"),
-    ],
-)
-def test_few_labels_turn_residual_fusion_of_content_into_late_fusion_and_nothing_else(values, labels, fusion):
-    assert Settings(**values).for_labels(labels).fusion == fusion

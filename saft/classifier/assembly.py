@@ -61,7 +61,6 @@ class Assembly:
             on_progress: called with the number of texts that the frozen layers have read since the last call.
         """
         torch.manual_seed(settings.seed)
-        settings = settings.for_labels(int(network.is_labelled.sum()))
         encoder, tokenizer = None, None
         if settings.encoder != NO_ENCODER:
             encoder = TextEncoder.load(
@@ -86,7 +85,7 @@ class Assembly:
             return assembly
         if isinstance(model, RegressionModel) or model.n_learnt == model.n_side_features:
             model.start_from_side_features(solved)
-        else:
+        elif model.n_learnt:
             model.start_from_side_features(fit_learnt(loader, len(solved)))
         return replace(assembly, start_weights=solved)
 
@@ -218,10 +217,7 @@ def fit_start(loader: BatchLoader) -> tuple[TreeModel | None, torch.Tensor]:
 
 
 def fit_learnt(loader: BatchLoader, n_weights: int) -> torch.Tensor:
-    """(``n_weights``, classes) the best prediction from the learnt columns alone; zeros for all others.
-
-    Where none is learnt from, that is the shares of the classes.
-    """
+    """(``n_weights``, classes) the best prediction from the learnt columns alone; zeros for all others."""
     rows, learnt = _fitted_rows(loader), loader.learnt_columns
     evidence = loader.evidence.take(rows)
 

@@ -142,8 +142,6 @@ class BatchLoader:
     def learnt_columns(self) -> slice:
         """Those of the side features that the trained part of a model sees: what neighbours tell of it."""
         settings, groups = self.settings, self._gather(slice(0)).groups()
-        if settings.fusion == "late":
-            return slice(0, 0)
         hears_texts = settings.fuses and settings.messages == "content"
         told = [groups[name] for name in (NEIGHBOURS_TELL if hears_texts else ("labels",)) if name in groups]
         return slice(told[0].start, told[-1].stop) if told else slice(0, 0)

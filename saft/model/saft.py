@@ -117,7 +117,7 @@ class SaftModel(SideFeatureModel):
     def __init__(self, encoder: TextEncoder, settings: Settings, sizes: Sizes) -> None:
         super().__init__(encoder, settings, sizes)
         width = encoder.width
-        self.fused = settings.fuses
+        self.fused = settings.fusion != "none"
         if self.fused:
             self.first = 0 if encoder.frozen else 1  # the text is read alone before anything is added to it
             if encoder.n_layers <= self.first:

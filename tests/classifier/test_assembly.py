@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import saft
 from saft.classifier.assembly import Assembly
@@ -76,27 +75,3 @@ def test_where_states_are_passed_the_head_starts_from_known_labels_alone(network
     assert not assembly.start(parts.test).is_head
     found = predict_logits(assembly.model.eval(), assembly.loader(), parts.test)
     np.testing.assert_allclose(found, alone.logits, atol=1e-4)
-
-
-def test_with_few_labels_layers_learn_from_the_text_alone_and_the_start_has_the_graph(network, parts, tiny_settings):
-    settings = Settings.of(tiny_settings | {"least_fused": len(parts.train) + 1})
-    assembly = Assembly.fresh(settings, network.showing(parts.train))
-    loader, model = assembly.loader(), assembly.model.train()
-    assert assembly.settings.fusion == "late"
-    assert not model.n_learnt
-    assert not assembly.start(parts.test).is_head
-    view = next(loader.training_passes(parts.train, 0))
-    batch = loader.batch(view.batches[0], view)
-    torch.nn.functional.cross_entropy(model(batch).logits, batch.targets).backward()
-    beside = model.head.weight.grad[:, -model.n_side_features :]
-    assert loader.side_features.any()
-    assert not beside.any()
-    assert model.head.weight.grad[:, : -model.n_side_features].any()
-
-
-def test_late_fusion_begins_with_the_shares_of_the_classes(network, parts, tiny_settings):
-    assembly = Assembly.fresh(Settings.of(tiny_settings | {"fusion": "late"}), network.showing(parts.train))
-    found = predict_logits(assembly.model.eval(), assembly.loader(), parts.test)
-    shares = np.bincount(network.labels[parts.train], minlength=network.n_classes) + 1
-    expected = np.log(shares / shares.sum())
-    np.testing.assert_allclose(found - found[:, :1], np.tile(expected - expected[0], (len(found), 1)), atol=0.05)
