@@ -85,7 +85,7 @@ class Assembly:
             return assembly
         if isinstance(model, RegressionModel) or model.n_learnt == model.n_side_features:
             model.start_from_side_features(solved)
-        elif model.n_learnt:
+        else:
             model.start_from_side_features(fit_learnt(loader, len(solved)))
         return replace(assembly, start_weights=solved)
 
@@ -217,7 +217,10 @@ def fit_start(loader: BatchLoader) -> tuple[TreeModel | None, torch.Tensor]:
 
 
 def fit_learnt(loader: BatchLoader, n_weights: int) -> torch.Tensor:
-    """(``n_weights``, classes) the best prediction from the learnt columns alone; zeros for all others."""
+    """(``n_weights``, classes) the best prediction from the learnt columns alone; zeros for all others.
+
+    Where none is learnt from, that is the shares of the classes.
+    """
     rows, learnt = _fitted_rows(loader), loader.learnt_columns
     evidence = loader.evidence.take(rows)
 

@@ -74,7 +74,7 @@ class LiveNetwork:
                 "Under fusion='paper' the state of an interaction depends on its own neighbours, so a network cannot "
                 "grow without being encoded again. Train with fusion='residual'."
             )
-        self.classifier, self.settings = classifier, classifier.settings
+        self.classifier, self.settings = classifier, assembly.settings
         self.layers = copy.copy(assembly.layers)  # the encoder's frozen ones; use_session replaces how they are run
         reads, vectors = assembly.featurizer, None if self.layers is None else self.layers.vectors
         self.featurizer = Featurizer.restored(reads.settings, reads.tokenizer, reads.state_, vectors)

@@ -75,3 +75,13 @@ def test_where_states_are_passed_the_head_starts_from_known_labels_alone(network
     assert not assembly.start(parts.test).is_head
     found = predict_logits(assembly.model.eval(), assembly.loader(), parts.test)
     np.testing.assert_allclose(found, alone.logits, atol=1e-4)
+
+
+def test_a_head_that_learns_from_no_side_feature_gives_them_no_weight(network, parts, tiny_settings):
+    settings = Settings.of(tiny_settings | {"fusion": "none", "labels": False})
+    assembly = Assembly.fresh(settings, network.showing(parts.train))
+    assert assembly.model.n_side_features
+    assert not assembly.model.n_learnt
+    found = predict_logits(assembly.model.eval(), assembly.loader(), parts.test)
+    shares = np.log(np.bincount(network.labels[parts.train], minlength=network.n_classes))
+    np.testing.assert_allclose(found - found[:, :1], np.tile(shares - shares[0], (len(found), 1)), atol=0.1)
