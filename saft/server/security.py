@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 
 PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/ready"})
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
+READING, WITH_BODY = frozenset({"GET", "HEAD", "OPTIONS"}), frozenset({"POST", "PUT", "PATCH"})
 CLOSED = "default-src 'none'; frame-ancestors 'none'"
 _DOCUMENTS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
@@ -96,9 +96,7 @@ class SecurityMiddleware:
             wrong = self._wrong_token((scope.get("client") or ("",))[0], headers.get("authorization", ""))
             if wrong is not None:
                 return wrong
-        if scope["method"] in READING:
-            return None
-        return self._refused_write(headers)
+        return None if scope["method"] in READING else self._refused_write(scope["method"], headers)
 
     def _wrong_token(self, address: str, given: str) -> JSONResponse | None:
         """The answer to a token that is missing or wrong; None if it is right."""
@@ -112,11 +110,12 @@ class SecurityMiddleware:
             self.guesses.count(address)
         return _refused(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
 
-    def _refused_write(self, headers: Headers) -> JSONResponse | None:
+    def _refused_write(self, method: str, headers: Headers) -> JSONResponse | None:
         origin = headers.get("origin")
         if origin is not None and not self._is_ours_too(origin, headers.get("host", "")):
             return _refused(403, "Only a page of this server may change something here.")
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method in WITH_BODY and kind != "application/json":
             return _refused(
                 422, "The body has to be JSON, and the request has to say so: Content-Type: application/json."
             )
