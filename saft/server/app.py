@@ -67,7 +67,7 @@ def create_app(
     _add_errors(app)
     app.include_router(routes.public)
     documented = [] if token is None else [Depends(_bearer)]  # SecurityMiddleware has checked it
-    app.include_router(routes.guarded, dependencies=[Depends(_refuse_unknown_parameters), *documented])
+    app.include_router(routes.guarded, dependencies=[Depends(_is_plain), *documented])
     return app
 
 
@@ -83,8 +83,14 @@ async def _load(
     app.state.worker = worker
 
 
-async def _refuse_unknown_parameters(request: Request) -> None:
-    """A misspelt filter would otherwise filter nothing."""
+async def _is_plain(request: Request) -> None:
+    """A body says that it is JSON: what a browser sends to other sites without asking there says something else.
+
+    And parameters are known ones: a misspelt filter would filter nothing.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.method == "POST" and kind != "application/json":
+        raise HTTPException(422, "The body has to be JSON, and the request to say so: Content-Type: application/json.")
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:

@@ -3,7 +3,7 @@
 - With a token, everything but the page and the state of the process needs it; guessing is slowed down per address.
 - Without one, the server answers only under names that are its own: another site's name that leads here (DNS rebinding)
   is refused. An address in numbers cannot be taken over like that, so these are always answered.
-- What changes something has to come from a page of this server, or from no page at all, and has to be JSON.
+- What changes something has to come from a page of this server, or from no page at all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 
 PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/ready"})
-READING, WITH_BODY = frozenset({"GET", "HEAD", "OPTIONS"}), frozenset({"POST", "PUT", "PATCH"})
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 CLOSED = "default-src 'none'; frame-ancestors 'none'"
 _DOCUMENTS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
@@ -96,7 +96,11 @@ class SecurityMiddleware:
             wrong = self._wrong_token((scope.get("client") or ("",))[0], headers.get("authorization", ""))
             if wrong is not None:
                 return wrong
-        return None if scope["method"] in READING else self._refused_write(scope["method"], headers)
+        origin = headers.get("origin")
+        is_from_elsewhere = origin is not None and not self._is_ours_too(origin, headers.get("host", ""))
+        if scope["method"] not in READING and is_from_elsewhere:
+            return _refused(403, "Only a page of this server may change something here.")
+        return None
 
     def _wrong_token(self, address: str, given: str) -> JSONResponse | None:
         """The answer to a token that is missing or wrong; None if it is right."""
@@ -109,17 +113,6 @@ class SecurityMiddleware:
         if given:
             self.guesses.count(address)
         return _refused(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
-
-    def _refused_write(self, method: str, headers: Headers) -> JSONResponse | None:
-        origin = headers.get("origin")
-        if origin is not None and not self._is_ours_too(origin, headers.get("host", "")):
-            return _refused(403, "Only a page of this server may change something here.")
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if method in WITH_BODY and kind != "application/json":
-            return _refused(
-                422, "The body has to be JSON, and the request has to say so: Content-Type: application/json."
-            )
-        return None
 
     def _is_ours(self, host: str) -> bool:
         name = _name(f"//{host}")
