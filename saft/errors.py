@@ -12,6 +12,14 @@ class InputWarning(UserWarning):
     """The input was used, but should be checked."""
 
 
+DISTRIBUTION = "saft-interactions"  # on the package index; `saft` there is a stranger's
+
+
+def install_command(extra: str) -> str:
+    """What installs this extra of ours, to stand inside a sentence."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most similar to ``name``, or None if none is similar."""
     by_lower = {candidate.lower(): candidate for candidate in known}

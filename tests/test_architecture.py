@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import saft
+from saft.errors import DISTRIBUTION, install_command
 from saft.features.backbones import PACKAGED
 
 ROOT = Path(__file__).parents[1]
@@ -147,6 +148,44 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == saft.__version__
     assert f"## [{saft.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+# pip, pipx, uv or poetry, then options, then our name without what makes it ours.
+STRANGERS = re.compile(r"""\b(?:install|add|upgrade|download)\b[^\n]*?[\s"'`]saft(?:\[[\w,]*\])?(?![-\w./\[])""")
+
+
+def test_nothing_tells_people_to_install_the_strangers_package_that_has_our_name():
+    kinds = ("*.py", "*.md", "*.toml", "*.txt", "*.html", "*.js", "*.jinja", "*.yaml", "*.yml", "Makefile", "NOTICE")
+    tracked = subprocess.run(["git", "ls-files", *kinds], cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = [ROOT / name for name in tracked.stdout.splitlines() if not name.startswith("tests/")]
+    assert len(paths) > 150
+    lines = [(path.name, line) for path in paths for line in path.read_text().splitlines()]
+    assert [found for found in lines if STRANGERS.search(found[1])] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ('pip install "saft[serve]"', True),
+        ("pip install -U saft", True),
+        ("uv add saft", True),
+        ("`pip install saft`", True),
+        ('pip install "saft-interactions[serve]"', False),
+        ("pip install ./saft", False),
+        ("make install, then saft train", True),  # rather one too many
+    ],
+)
+def test_such_a_line_is_found(line, is_one):
+    assert bool(STRANGERS.search(line)) == is_one
+
+
+def test_the_distribution_has_a_name_of_its_own_and_messages_name_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == DISTRIBUTION != "saft"
+    assert set(project["scripts"]) == {"saft"}
+    for extra in ("serve", "tune", "onnx"):
+        assert extra in project["optional-dependencies"]
+        assert install_command(extra) == f'pip install "saft-interactions[{extra}]"'
 
 
 def test_the_tree_of_modules_in_the_documents_is_the_present_one():

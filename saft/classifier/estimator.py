@@ -72,7 +72,7 @@ class SaftClassifier:
         train: np.ndarray | None = None,
         valid: np.ndarray | None = None,
         out: str | Path | None = None,
-        checkpoint: Path | None = None,
+        checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 60.0,
         callbacks: Iterable[Callback] = (),
     ) -> Self:
@@ -97,7 +97,8 @@ class SaftClassifier:
         with nullcontext() if out is None else claimed(Path(out)):
             network = network if isinstance(network, TextualInteractionNetwork) else read(network)
             train, valid = self._parts(network, train, valid)
-            self._fit(network, train, valid, callbacks, checkpoint, checkpoint_seconds)
+            kept = None if checkpoint is None else Path(checkpoint)
+            self._fit(network, train, valid, callbacks, kept, checkpoint_seconds)
         return self
 
     def _fit(

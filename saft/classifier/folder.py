@@ -1,9 +1,13 @@
 """A model folder as a whole: what may be replaced, who is writing it, and how a new one takes its place in one step.
 
-NAME               the model: there before and after, never half of it
-NAME/checkpoint    of a training that has not finished
-.NAME-xxxxxxxx     while a model is written: the new one, then the old one on its way out
-.NAME.lock         held by whoever trains or saves
+There are, in the folder around it:
+
+    NAME               the model: there before and after, never half of it
+    NAME/checkpoint    of a training that has not finished
+    .NAME-xxxxxxxx     while a model is written: the new one, then the old one on its way out
+    .NAME.lock         held by whoever trains or saves
+
+Where the file system cannot exchange two folders, there is a moment between two renames without NAME: :func:`recover`.
 """
 
 from __future__ import annotations
@@ -49,20 +53,25 @@ def refuse_foreign(folder: Path) -> None:
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
     """Hold this folder for one training or saving; an InputError, before any work is done, if that cannot succeed."""
-    recover(folder)
-    _adopt_checkpoint(folder)
-    refuse_foreign(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        probe = folder if folder.is_dir() else folder.parent
-        with tempfile.TemporaryFile(dir=probe):
-            pass
-    except OSError as error:
-        raise InputError(f"Cannot write the model to {folder}: {error.strerror}.") from error
+    _refuse_unwritable(folder, folder.parent)
     with _locked(folder):
+        recover(folder)
+        _adopt_checkpoint(folder)
+        refuse_foreign(folder)
+        if folder.is_dir():
+            _refuse_unwritable(folder, folder)
         for left in _leftovers(folder):
             shutil.rmtree(left)
         yield
+
+
+def _refuse_unwritable(folder: Path, where: Path) -> None:
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=where):
+            pass
+    except OSError as error:
+        raise InputError(f"Cannot write the model to {folder}: {error.strerror}.") from error
 
 
 @contextmanager
@@ -71,7 +80,11 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     with claimed(folder):
         place = folder.resolve()  # a link stays where it is
         try:
-            with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as temporary:
+            with tempfile.TemporaryDirectory(
+                dir=place.parent,
+                prefix=f".{place.name}-",
+                ignore_cleanup_errors=True,  # what is left is cleared the next time
+            ) as temporary:
                 new = Path(temporary) / "new"
                 new.mkdir(mode=0o700)
                 yield new

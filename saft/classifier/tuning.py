@@ -10,7 +10,7 @@ import numpy as np
 
 from saft.classifier.estimator import SaftClassifier
 from saft.data.network import TextualInteractionNetwork
-from saft.errors import InputError
+from saft.errors import InputError, install_command
 from saft.settings import NO_ENCODER, NODES, Settings
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def tune(
     try:
         import optuna
     except ImportError as error:
-        raise InputError("Tuning needs Optuna. Install it with: pip install 'saft[tune]'") from error
+        raise InputError(f"Tuning needs Optuna. Install it with: {install_command('tune')}") from error
     if not len(valid):
         raise InputError("Tuning compares models on validation rows, and there are none: raise valid_share.")
     searched = space(fixed)

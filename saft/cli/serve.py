@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +13,11 @@ import typer
 
 from saft.cli.console import plain, say
 from saft.cli.options import Model, Option, taking
-from saft.errors import InputError
+from saft.errors import InputError, install_command
 from saft.server.limits import Limits
 
 LOOPBACK = "127.0.0.1"
+NEEDED = ("fastapi", "fastapi_offline", "prometheus_client", "uvicorn")
 
 
 def _limit_options() -> dict[str, Option]:
@@ -46,6 +48,10 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(help="Clients have to send the token in this file as `Authorization: Bearer …`.")
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Without a token, the server answers under this name too; may be given several times."),
+    ] = None,
     suspicious: Annotated[
         str | None, typer.Option(help="The review queue puts this class first; by default it is the rarest one.")
     ] = None,
@@ -57,7 +63,9 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a model over HTTP: predict interactions, store them, and review them on a page."""
-    run_server(model, host, port, database, _token(token_file), suspicious, Limits(**limits), onnx)
+    run_server(
+        model, host, port, database, _token(token_file), suspicious, Limits(**limits), onnx, allowed_host or ()
+    )  # fmt: skip
 
 
 def run_server(
@@ -69,13 +77,15 @@ def run_server(
     suspicious: str | None = None,
     limits: Limits | None = None,
     onnx: bool | None = None,
+    allowed_hosts: Collection[str] = (),
 ) -> None:
     """Serve until Ctrl-C."""
-    if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn", "prometheus_client")):
-        raise InputError('Serving needs a few more packages. Install them with: pip install "saft[serve]"')
+    if any(importlib.util.find_spec(name) is None for name in NEEDED):
+        raise InputError(f"Serving needs a few more packages. Install them with: {install_command('serve')}")
     import uvicorn
 
     from saft.server.app import create_app
+    from saft.server.connections import guarded_protocol, limit_logs
     from saft.server.loading import service_loader
 
     load = service_loader(model, database, suspicious, onnx)
@@ -91,10 +101,14 @@ def run_server(
         failures.append(error)
         server.should_exit = True
 
-    app = create_app(load, limits, token, model / "report.html", failed)
+    limits = limits or Limits()
+    hosts = {host, *allowed_hosts} if token is None else None
+    app = create_app(load, limits, token, model / "report.html", failed, hosts)
+    protocol = guarded_protocol(limits)
     server = uvicorn.Server(
-        uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=30)
+        uvicorn.Config(app, host=host, port=port, http=protocol, log_level="warning", timeout_graceful_shutdown=30)
     )
+    limit_logs()
     server.run()
     if failures:
         raise failures[0]
@@ -120,4 +134,8 @@ def _token(file: Path | None) -> str | None:
         raise InputError(f"{file} cannot be read as a token: {error}.") from error
     if not token:
         raise InputError(f"{file} is empty; write a token into it.")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError(
+            f"{file} has to hold one token of ASCII characters without spaces: headers carry nothing else."
+        )
     return token

@@ -147,7 +147,7 @@ def open_backbone(auto_class: Any, name: str) -> Any:
 
 
 def _weights_of(auto_class: Any, packed: Path | None) -> dict[str, Any]:
-    """Where weights may come from: one packed file, or safetensors; a pickle can run code while it is read."""
+    """Where weights may come from: one packed file, or safetensors: reading the older format can run code."""
     if packed is not None:
         return {"gguf_file": packed.name}
     return {} if auto_class.__name__ == "AutoTokenizer" else {"use_safetensors": True}

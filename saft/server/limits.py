@@ -17,6 +17,9 @@ class Limits:
     text_length: int = _limit(20_000, "Texts of more than this many characters are refused.")
     waiting: int = _limit(512, "Requests are refused while this many others are waiting.")
     seconds: float = _limit(30.0, "Requests that take longer than this many seconds fail.")
+    body_seconds: float = _limit(30.0, "Requests whose body takes longer than this many seconds to arrive are refused.")
+    header_seconds: float = _limit(10.0, "Connections are closed if a request takes this many seconds to begin.")
+    connections: int = _limit(256, "Connections beyond this number are closed.")
     gather_ms: float = _limit(3.0, "Requests that arrive within this many milliseconds are predicted together.")
     batch_size: int = _limit(64, "Requests are gathered only until they hold this many interactions.")
 

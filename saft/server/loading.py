@@ -9,7 +9,7 @@ from pathlib import Path
 import saft
 from saft.classifier.estimator import load
 from saft.classifier.folder import FACTS, is_model, recover
-from saft.errors import InputError
+from saft.errors import InputError, install_command
 from saft.server.onnx_session import is_installed, remove_outdated, use_onnx
 from saft.server.service import ReviewService
 
@@ -29,7 +29,7 @@ def service_loader(
         raise InputError(f"There is no model in {model}: train one with saft train … --out {model}")
     file = database or model.resolve().with_name(f"{model.resolve().name}.interactions.sqlite")
     if onnx and not is_installed():
-        raise InputError('Answering through ONNX Runtime needs more packages: pip install "saft[onnx]"')
+        raise InputError(f"Answering through ONNX Runtime needs more packages: {install_command('onnx')}")
     if not file.parent.is_dir():
         raise InputError(f"There is no folder {file.parent} to keep interactions in.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +12,11 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from saft.online.live import Prediction
+from saft.server.limits import Limits
 from saft.server.worker import Worker
 
 Scope = dict[str, Any]
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # every label's values are bounded
 
 
 class Metrics:
@@ -40,21 +43,28 @@ class Metrics:
 
 
 class LimitsMiddleware:
-    """ASGI middleware; refuses a request of more than ``most_bytes`` with status 413."""
+    """ASGI middleware; refuses a body that is too large with status 413, and one that takes too long with 408."""
 
-    def __init__(self, app: Any, most_bytes: int, metrics: Metrics) -> None:
-        self.app, self.most_bytes, self.metrics = app, most_bytes, metrics
-        self._too_large = f"A request may have at most {most_bytes // 1024:,} kilobytes. Send it in parts."
+    def __init__(self, app: Any, limits: Limits, metrics: Metrics) -> None:
+        self.app, self.limits, self.metrics = app, limits, metrics
+        self.most_bytes = limits.body_kb * 1024
+        self._too_large = f"A request may have at most {limits.body_kb:,} kilobytes. Send it in parts."
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, received = time.perf_counter(), 500, 0
+        began, status, received, is_whole = time.perf_counter(), 500, 0, False
 
         async def counted() -> Any:
-            nonlocal received
-            message = await receive()
+            nonlocal received, is_whole
+            if is_whole:  # what comes now is the end of the connection
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), began + self.limits.body_seconds - time.perf_counter())
+            except TimeoutError as error:
+                raise HTTPException(408, "The body of this request took too long.", {"Connection": "close"}) from error
+            is_whole = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received > self.most_bytes:
                 raise HTTPException(413, self._too_large)
@@ -74,5 +84,6 @@ class LimitsMiddleware:
                 await self.app(scope, counted, observed)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.requests.labels(scope["method"], route, status).inc()
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self.metrics.requests.labels(method, route, status).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - began)

@@ -116,7 +116,7 @@ def assert_same_weights(*folders: Path) -> None:
 
 def test_what_a_killed_save_left_is_cleared_and_the_training_goes_on(tmp_path, network, tiny_settings):
     settings, folder = tiny_settings | {"epochs": 1}, tmp_path / "checkpoint"
-    SaftClassifier(**settings).fit(network, checkpoint=folder)
+    SaftClassifier(**settings).fit(network, checkpoint=str(folder))
     for left in (".tmpAbC123", ".state-k3j2h1_8.safetensors"):
         (folder / left).write_bytes(b"half")
     SaftClassifier(**settings).fit(network, checkpoint=folder)

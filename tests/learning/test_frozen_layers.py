@@ -1,5 +1,7 @@
 """The output of the frozen layers is computed once per text and kept; results do not change by that."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -214,3 +216,16 @@ def test_impossible_numbers_of_trained_layers_are_refused(network, tiny_settings
         SaftClassifier(**tiny_settings, train_words=True).fit(network)
     with pytest.raises(saft.InputError, match="at least 2 layers of the encoder"):
         SaftClassifier(**tiny_settings, layers=1).fit(network)
+
+
+def test_states_of_a_file_that_another_program_shortened_are_computed_again(encoder, tokens, cache):
+    """The server must not end by it."""
+    states = FrozenLayers(encoder).states(tokens)
+    states.fill()
+    texts = np.arange(len(tokens))
+    whole = [record.copy() for record in states.records(texts)]
+    for path in cache.rglob("*.npy"):
+        if not path.name.endswith(".index.npy"):
+            os.truncate(path, 1000)
+    for found, expected in zip(states.records(texts), whole, strict=True):
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=2e-3)
