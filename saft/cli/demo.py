@@ -12,7 +12,7 @@ import typer
 from saft.cli.console import busy, plain, say, show
 from saft.cli.data import print_summary
 from saft.cli.model import write_model
-from saft.cli.serve import run_server
+from saft.cli.serve import require_extra, run_server
 from saft.errors import InputError
 from saft.settings import STRUCTURE_ONLY, TEXT_ONLY
 
@@ -63,7 +63,10 @@ def demo(
     else:
         show(plain(f"Next:    saft inspect {table}"))
     if serve:
-        run_server(out / "model", port=port)
+        require_extra()
+        from saft.server.loading import service_loader
+
+        run_server(out / "model", service_loader(out / "model"), port=port)
 
 
 def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Annotated
 
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy.exc import OperationalError
 
 import saft
 from saft.errors import InputError
-from saft.server import routes
+from saft.server import review_routes, routes, team_routes
+from saft.server.claims import ClaimedError
 from saft.server.limits import Limits
 from saft.server.middleware import LimitsMiddleware, Metrics
-from saft.server.service import ReviewService, UnknownKeyError
+from saft.server.mirror import UnknownKeyError
+from saft.server.service import ReviewService
+from saft.server.team import NotAllowedError
 from saft.server.worker import BusyError, SlowError, Worker
 
-_bearer = HTTPBearer(auto_error=False, description="The token that the server was started with.")
+REFRESH_SECONDS = 0.5  # so often a server looks for what others have written
+_log = logging.getLogger(__name__)
 
 
 def create_app(
@@ -46,6 +49,8 @@ def create_app(
         loading = asyncio.create_task(_load(app, load, limits, on_load_error))
         yield
         loading.cancel()
+        with suppress(asyncio.CancelledError):
+            await loading
         if app.state.worker is not None:
             await app.state.worker.stop()
             app.state.worker.service.close()
@@ -56,18 +61,22 @@ def create_app(
         summary="Labels for interactions: this user did this with that item, in these words.",
         lifespan=lifespan,
     )
-    app.state.worker, app.state.limits, app.state.report = None, limits, report
+    app.state.worker, app.state.limits, app.state.report, app.state.token = None, limits, report, token
     app.state.metrics = Metrics(lambda: app.state.worker)
-    app.add_middleware(LimitsMiddleware, most_bytes=limits.body_kb * 1024, metrics=app.state.metrics)
+    app.add_middleware(
+        LimitsMiddleware, most_bytes=limits.body_kb * 1024, metrics=app.state.metrics,
+        paths={review_routes.UPLOAD: limits.upload_kb * 1024},
+    )  # fmt: skip
     _add_errors(app)
-    app.include_router(routes.public)
-    app.include_router(routes.guarded, dependencies=[] if token is None else [Depends(_guard(token))])
+    for part in (routes, review_routes, team_routes):
+        app.include_router(part.router)
     return app
 
 
 async def _load(
     app: FastAPI, load: Callable[[], ReviewService], limits: Limits, on_load_error: Callable[[Exception], None]
 ) -> None:
+    """Load the service, then keep it up to date with what others write to its database."""
     worker = Worker(limits)
     try:
         await worker.start(load)
@@ -75,14 +84,16 @@ async def _load(
         on_load_error(error)
         return
     app.state.worker = worker
-
-
-def _guard(token: str) -> Callable[..., Awaitable[None]]:
-    async def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
-        if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
-            raise HTTPException(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
-
-    return check
+    reached = True
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        try:
+            await worker.aside(lambda service: service.refresh())
+            reached = True
+        except OperationalError as error:  # requests that need the database fail meanwhile, and say so
+            if reached:
+                _log.error("The database cannot be reached: %s", error.orig)
+            reached = False
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -95,6 +106,19 @@ def _add_errors(app: FastAPI) -> None:
         where = " → ".join(str(part) for part in first["loc"] if part != "body")
         more = f" ({len(error.errors()) - 1} more problems)" if len(error.errors()) > 1 else ""
         return answer(422, f"{where or 'body'}: {first['msg']}{more}")
+
+    @app.exception_handler(OperationalError)
+    async def _unreachable(request: Request, error: OperationalError) -> JSONResponse:
+        _log.error("The database cannot be reached: %s", error.orig)
+        return answer(503, "The database cannot be reached. Nothing was stored; ask again.", {"Retry-After": "5"})
+
+    @app.exception_handler(ClaimedError)
+    async def _claimed(request: Request, error: ClaimedError) -> JSONResponse:
+        return answer(409, str(error))
+
+    @app.exception_handler(NotAllowedError)
+    async def _not_allowed(request: Request, error: NotAllowedError) -> JSONResponse:
+        return answer(403, str(error))
 
     @app.exception_handler(UnknownKeyError)
     async def _unknown(request: Request, error: UnknownKeyError) -> JSONResponse:

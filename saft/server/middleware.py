@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import HTTPException
@@ -40,24 +40,29 @@ class Metrics:
 
 
 class LimitsMiddleware:
-    """ASGI middleware; refuses a request of more than ``most_bytes`` with status 413."""
+    """ASGI middleware; refuses a request of more bytes than its path may have with status 413.
 
-    def __init__(self, app: Any, most_bytes: int, metrics: Metrics) -> None:
-        self.app, self.most_bytes, self.metrics = app, most_bytes, metrics
-        self._too_large = f"A request may have at most {most_bytes // 1024:,} kilobytes. Send it in parts."
+    Args:
+        paths: path → bytes, where they are not ``most_bytes``.
+    """
+
+    def __init__(self, app: Any, most_bytes: int, metrics: Metrics, paths: Mapping[str, int] | None = None) -> None:
+        self.app, self.most_bytes, self.metrics, self.paths = app, most_bytes, metrics, paths or {}
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         began, status, received = time.perf_counter(), 500, 0
+        most_bytes = self.paths.get(scope["path"], self.most_bytes)
+        too_large = f"A request may have at most {most_bytes // 1024:,} kilobytes. Send it in parts."
 
         async def counted() -> Any:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self.most_bytes:
-                raise HTTPException(413, self._too_large)
+            if received > most_bytes:
+                raise HTTPException(413, too_large)
             return message
 
         async def observed(message: Any) -> None:
@@ -68,8 +73,8 @@ class LimitsMiddleware:
 
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"0")
-            if declared.isdigit() and int(declared) > self.most_bytes:
-                await JSONResponse({"detail": self._too_large}, 413, {"Connection": "close"})(scope, receive, observed)
+            if declared.isdigit() and int(declared) > most_bytes:
+                await JSONResponse({"detail": too_large}, 413, {"Connection": "close"})(scope, receive, observed)
             else:
                 await self.app(scope, counted, observed)
         finally:
