@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -68,9 +70,25 @@ def create_app(
         paths={review_routes.UPLOAD: limits.upload_kb * 1024},
     )  # fmt: skip
     _add_errors(app)
+    app.openapi = partial(_described, app)  # type: ignore[method-assign]
     for part in (routes, review_routes, team_routes):
         app.include_router(part.router)
     return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, in which tokens are named if they are asked for."""
+    described = FastAPI.openapi(app)
+    worker: Worker | None = app.state.worker
+    if app.state.token is not None or (worker is not None and worker.service.team.exists):
+        return described
+    paths = {
+        path: {
+            method: {name: said for name, said in about.items() if name != "security"} for method, about in ways.items()
+        }
+        for path, ways in described["paths"].items()
+    }
+    return described | {"paths": paths}
 
 
 async def _load(

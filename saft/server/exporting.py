@@ -29,7 +29,7 @@ def verdict_table(database: Database) -> pl.DataFrame:
     with database.reading() as connection:
         last = {verdict.interaction: verdict for verdict in ledger.standing_of_all(connection)}
         rows = connection.execute(select(interactions).where(wanted).order_by(interactions.c.serial)).all()
-    return _table(VERDICTS, ((_said_of(row) | _decided(last.get(row.serial)) for row in rows)))
+    return _table(VERDICTS, (_said_of(row) | _decided(last.get(row.serial)) for row in rows))
 
 
 def audit_table(database: Database) -> pl.DataFrame:

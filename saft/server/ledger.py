@@ -21,7 +21,7 @@ class Verdict:
     """One entry of an interaction's history."""
 
     serial: int
-    label: str | None
+    label: str
     reviewer: str | None
     note: str | None
     at: float

@@ -5,8 +5,7 @@ A migration names tables and columns as they were then, so that it stays right w
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert
@@ -38,7 +37,7 @@ def _one_to_two(connection: Connection) -> None:
     record(connection, None, "migration", format=2, interactions=len(rows))
 
 
-def _move_interactions(connection: Connection, rows: list[Row]) -> None:
+def _move_interactions(connection: Connection, rows: Sequence[Row]) -> None:
     seen: dict[str, int] = {}
     # Rows of the training first: a row that came in while serving and equals one of them came after it.
     for row in sorted(rows, key=lambda row: (row.number is None, row.number or 0, row.serial)):
@@ -73,7 +72,7 @@ def _keep_counting(connection: Connection) -> None:
         connection.exec_driver_sql(f"INSERT INTO sqlite_sequence (name, seq) VALUES ('{table}', ({most}))")  # noqa: S608
 
 
-def _move_verdicts(connection: Connection, rows: list[Row]) -> None:
+def _move_verdicts(connection: Connection, rows: Sequence[Row]) -> None:
     """Replay the log; a null took everything back. What was said of rows that are gone goes to the audit log."""
     of_key = {f"n{row.serial}" if row.number is None else f"t{row.number}": row for row in rows}
     log: dict[str, list[Row]] = {}

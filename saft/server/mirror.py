@@ -49,7 +49,7 @@ class Mirror:
             waiting = [row for row in np.flatnonzero(~self.known).tolist() if row not in self._serials]
             # All at once, by the classifier: there may be very many.
             classifier = self.live.classifier
-            rows = classifier.predict_proba(classifier.network_.take(np.array(waiting))) if waiting else []
+            rows = classifier.predict_proba(classifier.network_.take(np.array(waiting, np.int64)))
             for first in range(0, len(waiting), AT_ONCE):
                 self.keep(waiting[first : first + AT_ONCE], rows[first : first + AT_ONCE])
             self.catch_up()
@@ -135,38 +135,36 @@ class Mirror:
         return self._numbers.get(int(rest)) if kind == "n" else None
 
     def _take_over(self, rows: Sequence[StoredInteraction]) -> None:
-        fresh = [row for row in rows if row.state is None]
-        said = dict(zip([row.serial for row in fresh], self._said_of(fresh), strict=True))
+        said = self._said_of([row for row in rows if row.state is None])
         self.store.say(list(said.items()))
         added, states = [], []
         for row in rows:
             entry = said.get(row.serial)
             number = row.number if entry is None else entry.number
             if number is not None:
-                self._know(row, number)
-                continue
-            state = np.frombuffer(row.state or b"", np.float16) if entry is None else entry.state
-            added.append(row)
-            states.append(state.reshape(self.live.message_shape))
+                self._numbers[row.serial], self._serials[number] = number, (row.serial, row.came)
+            elif entry is not None or row.state is not None:
+                state = np.frombuffer(row.state or b"", np.float16) if entry is None else entry.state
+                added.append(row)
+                states.append(state.reshape(self.live.message_shape))
         if added:
-            interactions = [self._with_class(row.interaction) for row in added]
-            numbers = self.live.add(interactions, np.stack(states))
+            numbers = self.live.add([self._with_class(row.interaction) for row in added], np.stack(states))
             for row, number in zip(added, numbers.tolist(), strict=True):
-                self._know(row, number)
+                self._numbers[row.serial], self._serials[number] = number, (row.serial, row.came)
 
-    def _said_of(self, rows: Sequence[StoredInteraction]) -> list[Entry]:
-        """What this model says of interactions that were stored while another one served."""
-        numbers = [self._row_of_training(row) for row in rows]
-        new = [row.interaction for row, number in zip(rows, numbers, strict=True) if number is None]
-        entries = iter(self.entries(new))
-        return [
-            next(entries) if number is None else self._trained_on(row.interaction, number)
-            for row, number in zip(rows, numbers, strict=True)
-        ]
+    def _said_of(self, rows: Sequence[StoredInteraction]) -> dict[int, Entry]:
+        """What this model says of interactions that were stored while another one served, by serial number.
 
-    def _trained_on(self, one: Interaction, number: int) -> Entry:
-        probabilities = self.live.probabilities([self.live.ego_graph_of(number)])[0]
-        return Entry(one, self._predicted(probabilities), NO_STATE, number, known=bool(self.known[number]))
+        Rows that only waited in the table of another model, where nobody has judged them, are none of its business.
+        """
+        trained = {row.serial: number for row in rows if (number := self._row_of_training(row)) is not None}
+        new = [row for row in rows if row.serial not in trained and (row.came or row.reviewed)]
+        found = dict(zip([row.serial for row in new], self.entries([row.interaction for row in new]), strict=True))
+        probabilities = self.live.probabilities([self.live.ego_graph_of(number) for number in trained.values()])
+        for (serial, number), row in zip(trained.items(), probabilities, strict=True):
+            one, known = self.live.interaction(number), bool(self.known[number])
+            found[serial] = Entry(one, self._predicted(row), NO_STATE, number, known=known)
+        return found
 
     def _row_of_training(self, row: StoredInteraction) -> int | None:
         twins = self._twins(row.interaction)
@@ -190,10 +188,6 @@ class Mirror:
                 return  # its table of training knows better what has become of the class
             label = None
         self.live.label(number, label)
-
-    def _know(self, row: StoredInteraction, number: int) -> None:
-        self._numbers[row.serial] = number
-        self._serials[number] = row.serial, row.came
 
     def _with_class(self, one: Interaction) -> Interaction:
         """Without its label if that is of a class which the model does not have."""

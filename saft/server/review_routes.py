@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, BackgroundTasks, Query, Request
 
 from saft.server import review_schemas as schemas
-from saft.server.access import AWorker, Caller, Reads, Reviewer
+from saft.server.access import AWorker, Reads, Reviewer
 from saft.server.incoming import uploaded
 from saft.server.queue import Filter
 from saft.server.reviews import Judged
@@ -53,8 +54,8 @@ async def upload(
     new = await worker.do(lambda service: service.mirror.unknown(rows), patiently=True)
     entries = []
     for first in range(0, len(new), PREPARED_AT_ONCE):
-        some = new[first : first + PREPARED_AT_ONCE]
-        entries += await worker.do(lambda service, some=some: service.prepared(some))
+        some = partial(ReviewService.prepared, interactions=new[first : first + PREPARED_AT_ONCE])
+        entries += await worker.do(some)
     ids = await worker.do(lambda service: service.keep(entries, by, source=name), patiently=True)
     return schemas.Uploaded(ids=ids, known=len(rows) - len(new), notes=notes)
 
@@ -186,7 +187,7 @@ async def release(
     reviewer: schemas.Name | None = None,
 ) -> None:
     """Leave an interaction to others."""
-    caller: Caller = by.signing(reviewer)
+    caller = by.signing(reviewer)
     await worker.do(lambda service: service.reviews.release(id, caller))
 
 

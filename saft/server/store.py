@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
 
 from saft.online.live import Interaction
 from saft.server import ledger
@@ -173,11 +173,8 @@ class Store:
             return int(connection.scalar(query) or 0)
 
     def since(self, serial: int, limit: int) -> list[StoredInteraction]:
-        """Interactions after this serial number, in order: those with a state of this model, and of the others those
-        that came in or were judged. (What only waited in the table of an earlier model does not count.)
-        """
-        counts = or_(served.c.interaction.is_not(None), interactions.c.came, interactions.c.reviewed)
-        query = self._rows(state=True).where(interactions.c.serial > serial, counts)
+        """Interactions after this serial number, in order, with their states if this model knows them."""
+        query = self._rows(state=True).where(interactions.c.serial > serial)
         with self.database.reading() as connection:
             return [_stored(row) for row in connection.execute(query.order_by(interactions.c.serial).limit(limit))]
 

@@ -140,18 +140,22 @@ audit = Table(
 )
 
 
+def _ddl(statement: str) -> DDL:
+    return DDL(statement)  # type: ignore[no-untyped-call]
+
+
 def _only_added_to(table: Table) -> None:
     """Let the database itself refuse to change or remove rows of this table."""
     name = table.name
     for change in ("UPDATE", "DELETE"):
         refusal = f"CREATE TRIGGER {name}_no_{change.lower()} BEFORE {change} ON {name} "
         sqlite = f"{refusal} BEGIN SELECT RAISE(ABORT, '{name} is only ever added to'); END"
-        event.listen(table, "after_create", DDL(sqlite).execute_if(dialect="sqlite"))
+        event.listen(table, "after_create", _ddl(sqlite).execute_if(dialect="sqlite"))
         postgres = f"{refusal} FOR EACH STATEMENT EXECUTE FUNCTION saft_only_added_to()"
-        event.listen(table, "after_create", DDL(postgres).execute_if(dialect="postgresql"))
+        event.listen(table, "after_create", _ddl(postgres).execute_if(dialect="postgresql"))
 
 
-_REFUSE = DDL(
+_REFUSE = _ddl(
     "CREATE OR REPLACE FUNCTION saft_only_added_to() RETURNS trigger LANGUAGE plpgsql AS "
     "'BEGIN RAISE EXCEPTION USING MESSAGE = TG_TABLE_NAME || '' is only ever added to''; END'"
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from fastapi import APIRouter, Query, Response
@@ -20,7 +20,9 @@ from saft.server.service import ReviewService
 from saft.writing import write_table
 
 KINDS = {"csv": "text/csv", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
-_FILE = {200: {"content": {kind: {} for kind in KINDS.values()}, "description": "The file."}}
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in KINDS.values()}, "description": "The file."}
+}
 Format = Literal["csv", "jsonl", "parquet"]
 
 router = APIRouter(tags=["team"])

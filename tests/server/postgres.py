@@ -27,7 +27,9 @@ class Cluster:
         if self.user:
             shutil.chown(self.folder, self.user)
         self.run("initdb", "-D", "data", "-U", "saft", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
-        options = f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.folder} -c fsync=off"
+        options = (
+            f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.folder} -c fsync=off"
+        )
         self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-o", options, "start")
 
     def run(self, program: str, *arguments: str) -> None:

@@ -1,6 +1,6 @@
 """Stored rows: in order, whole or not at all, and across models; the same on SQLite and PostgreSQL.
 
-Covers: server.tables.
+Covers: server.audit, server.ledger, server.queue, server.tables.
 """
 
 import time
@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 import saft
 from saft.online.live import Interaction
-from saft.server import ledger, tables
+from saft.server import audit, ledger, tables
 from saft.server.database import Database
 from saft.server.queue import Filter
 from saft.server.store import Entry, Store, StoredPrediction
@@ -172,14 +172,20 @@ def test_another_suspicious_class_sorts_the_queue_anew(opened, where):
     assert again.page(Filter(), "suspicious", 10, None)[0][-1].key == first
 
 
-def test_verdicts_and_the_audit_log_cannot_be_changed_afterwards(opened):
+@pytest.mark.parametrize("table", [tables.verdicts, tables.audit], ids=lambda table: table.name)
+@pytest.mark.parametrize("change", [delete, lambda table: update(table).values(at=0.0)], ids=["delete", "update"])
+def test_verdicts_and_the_audit_log_cannot_be_changed_afterwards(opened, table, change):
     store = filled(opened)
     judge(store, 1, "bad")
-    for change in (delete(tables.verdicts), update(tables.verdicts).values(label="good"), delete(tables.audit)):
-        with pytest.raises(DBAPIError, match="only ever added to"), store.database.writing() as connection:
-            connection.execute(change)
-            connection.execute(tables.audit.insert().values(at=0, action="nothing", detail="{}"))
-            connection.execute(change)
+    with store.database.writing() as connection:
+        audit.record(connection, "kim", "verdict")
+
+    def changed():
+        with store.database.writing() as connection:
+            connection.execute(change(table))
+
+    with pytest.raises(DBAPIError, match="only ever added to"):
+        changed()
     assert store.find("n1").interaction.label == "bad"
 
 
