@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, BackgroundTasks, Query, Request
+from fastapi import APIRouter, BackgroundTasks, HTTPException, Query, Request
 
 from saft.server import review_schemas as schemas
 from saft.server.access import AWorker, Reads, Reviewer
@@ -58,6 +58,12 @@ async def upload(
         entries += await worker.do(some)
     ids = await worker.do(lambda service: service.keep(entries, by, source=name), patiently=True)
     return schemas.Uploaded(ids=ids, known=len(rows) - len(new), notes=notes)
+
+
+@router.get(UPLOAD, include_in_schema=False)
+async def not_to_be_read() -> None:
+    """Otherwise its last part would be taken for an id."""
+    raise HTTPException(405, headers={"Allow": "POST"})
 
 
 @router.get("/interactions", responses=PROBLEMS)

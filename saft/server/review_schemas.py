@@ -124,14 +124,14 @@ class ClaimRequest(Strict):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"count": 3, "held": ["n1"]}]})
 
-    count: int = Field(1, ge=0, le=50, description="How many besides those held.")
+    count: int = Field(1, strict=True, ge=0, le=50, description="How many besides those held.")
     held: list[Key] = Field(default_factory=list, max_length=200, description="Claimed before and still needed.")
     order: Order = "suspicious"
     user: Part | None = None
     item: Part | None = None
     text: Part | None = None
     predicted: Part | None = None
-    disputed: bool | None = None
+    disputed: Annotated[bool, Field(strict=True)] | None = None
     reviewer: Name | None = None
 
     def filter(self) -> Filter:

@@ -7,9 +7,8 @@ import sys
 import pytest
 
 import saft
-from saft.server import mirror
 from saft.server.database import Database
-from saft.server.mirror import Mirror
+from saft.server.store import Store
 from saft.server.team import Caller
 from tests.server.conftest import serve
 
@@ -55,8 +54,7 @@ def test_a_start_that_fails_changes_nothing(model_folder, tmp_path, monkeypatch,
     def full(*_given):
         raise OSError("disk full")
 
-    monkeypatch.setattr(mirror, "AT_ONCE", 20)
-    monkeypatch.setattr(Mirror, "keep", full)
+    monkeypatch.setattr(Store, "mark_current", full)  # the last thing that a start writes
     with pytest.raises((saft.InputError, OSError), match="no class|disk full"):
         serve(model_folder, path, "other", **{"suspicious": "nonsense"} if fails == "suspicious class" else {})
     assert dump(path) == before
@@ -89,7 +87,7 @@ def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path, content, 
     ("where", "message"),
     [
         ("mysql://somewhere/x", "mysql:// is not known"),
-        ("postgresql://[", "is not a database"),
+        ("postgresql://host:port/x", "is not a database"),
         ("no/such/folder/x.sqlite", "no folder"),
     ],
 )
