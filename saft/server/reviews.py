@@ -55,9 +55,10 @@ class Reviews:
             if taken and len(numbers) == 1:
                 raise ClaimedError(*taken[serials[keys[0]]])
             free = [key for key in numbers if serials[key] not in taken]
-            ledger.judge(connection, [serials[key] for key in free], chosen, by.name, note, batch)
-            claims.release(connection, [serials[key] for key in free])
-            audit.record(connection, by.name, "verdict", ids=free, label=chosen, note=note, batch=batch)
+            if free:
+                ledger.judge(connection, [serials[key] for key in free], chosen, by.name, note, batch)
+                claims.release(connection, [serials[key] for key in free])
+                audit.record(connection, by.name, "verdict", ids=free, label=chosen, note=note, batch=batch)
         around = self._changed([numbers[key] for key in free])
         return Judged(free, around, batch, tuple(key for key in numbers if key not in free))
 
@@ -68,7 +69,7 @@ class Reviews:
         if count > MOST_AT_ONCE:
             raise InputError(f"{count:,} interactions are open there; at most {MOST_AT_ONCE:,} can be judged at once.")
         found, _ = self.store.page(wanted, "oldest", MOST_AT_ONCE, None)
-        return self.judge([one.key for one in found], label, by, note) if found else Judged([], [])
+        return self.judge([one.key for one in found], label, by, note)
 
     def take_back(self, key: str, by: Caller) -> Judged:
         """Undo the last verdict that stands on an interaction: the one before it counts again, if there is one."""
