@@ -26,6 +26,7 @@ from saft.server.service import ReviewService
 from saft.server.team import NotAllowedError
 from saft.server.worker import BusyError, SlowError, Worker
 
+ROUTERS = (routes.router, review_routes.router, team_routes.router)
 REFRESH_SECONDS = 0.5  # so often a server looks for what others have written
 _log = logging.getLogger(__name__)
 
@@ -71,8 +72,8 @@ def create_app(
     )  # fmt: skip
     _add_errors(app)
     app.openapi = partial(_described, app)  # type: ignore[method-assign]
-    for part in (routes, review_routes, team_routes):
-        app.include_router(part.router)
+    for router in ROUTERS:
+        app.include_router(router)
     return app
 
 

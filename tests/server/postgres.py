@@ -49,6 +49,17 @@ class Cluster:
             connection.execute(f"CREATE DATABASE saft_{self._databases}")
         return self.url(f"saft_{self._databases}")
 
+    def cut_off(self, url: str) -> None:
+        """End all connections to a database, and let nobody in."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            name = url.rpartition("/")[2]
+            connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+
+    def bring_back(self, url: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} ALLOW_CONNECTIONS true")
+
     def url(self, database: str) -> str:
         return f"postgresql://saft@127.0.0.1:{self.port}/{database}"
 
