@@ -13,7 +13,9 @@ from benchmarks.measuring import Figure
 from saft.errors import did_you_mean
 from saft.writing import replacing
 
-BENCHMARKS = ["reading", "structure", "startup", "training", "presets", "inference", "accuracy", "scaling", "serving"]
+BENCHMARKS = [
+    "reading", "structure", "startup", "training", "presets", "inference", "accuracy", "scaling", "serving", "queue",
+]  # fmt: skip
 RESULTS = Path(__file__).parent / "results.json"
 
 

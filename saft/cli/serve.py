@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saft.cli.console import plain, say
-from saft.cli.options import Model, Option, taking
+from saft.cli.options import COLUMNS, Model, Option, taking
 from saft.errors import InputError
 from saft.server.limits import Limits
 
@@ -37,9 +37,11 @@ def _limit_options() -> dict[str, Option]:
 
 
 @taking("limits", _limit_options())
+@taking("columns", {role: COLUMNS[role] for role in ("user", "item", "text", "label", "time", "encoding")})
 def serve(
     model: Model,
     limits: dict[str, Any],
+    columns: dict[str, Any],
     host: Annotated[
         str, typer.Option(help="The server listens on this address; by default only this machine can connect.")
     ] = LOOPBACK,
@@ -76,7 +78,7 @@ def serve(
     require_extra()
     from saft.server.loading import service_loader
 
-    load = service_loader(model, database, suspicious, onnx, second_opinion, queue or [])
+    load = service_loader(model, database, suspicious, onnx, second_opinion, queue or [], columns)
     run_server(model, load, host, port, _token(token_file), Limits(**limits))
 
 

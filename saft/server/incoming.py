@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 from saft.classifier.estimator import SaftClassifier
 from saft.data.diagnosis import numbered
@@ -14,13 +15,16 @@ from saft.errors import InputError, InputWarning
 from saft.online.live import Interaction
 
 
-def interactions_of(file: Path, classifier: SaftClassifier, longest: int | None = None) -> list[Interaction]:
+def interactions_of(
+    file: Path, classifier: SaftClassifier, longest: int | None = None, **columns: Any
+) -> list[Interaction]:
     """The rows of a file that ``saft.read`` takes. Labels may be missing; those there are have to be known classes.
 
     Args:
         longest: texts of more characters than this are refused.
+        columns: further arguments of ``saft.read``.
     """
-    network = read(file, labelled=False)
+    network = read(file, labelled=False, **columns)
     _check(file, network.texts.to_list(), longest)
     if network.n_classes:
         classifier.label_codes(network)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, not_, or_, select, update
+from sqlalchemy import Connection, Select, and_, insert, not_, or_, select, update
 
 from saft.server.tables import facts, interactions, served, verdicts
 
@@ -67,19 +67,10 @@ def standing_of_all(connection: Connection, least_opinions: int = 1) -> list[Any
     return list(connection.execute(_standing().where(verdicts.c.interaction.in_(judged)).order_by(verdicts.c.serial)))
 
 
-def has_judged(reviewer: str) -> ColumnElement[bool]:
-    """A condition on interactions: a verdict of this reviewer stands ("" is one without a name)."""
-    mine = _standing().where(func.coalesce(verdicts.c.reviewer, "") == reviewer)
-    return mine.where(verdicts.c.interaction == interactions.c.serial).exists()
-
-
-def judged_by(connection: Connection, reviewer: str, serials: Iterable[int]) -> set[int]:
-    """Those of these interactions on which a verdict of this reviewer stands."""
-    found: set[int] = set()
-    for some in portions(serials):
-        query = select(interactions.c.serial).where(interactions.c.serial.in_(some), has_judged(reviewer))
-        found.update(connection.scalars(query))
-    return found
+def judged_by(reviewer: str) -> Select[tuple[int]]:
+    """Serial numbers of the interactions on which a verdict of this reviewer stands ("" is one without a name)."""
+    theirs = verdicts.c.reviewer == reviewer if reviewer else verdicts.c.reviewer.is_(None)
+    return _standing().where(theirs).with_only_columns(verdicts.c.interaction)
 
 
 def history(connection: Connection, serial: int) -> list[Verdict]:

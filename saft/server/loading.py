@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import saft
 from saft.classifier.estimator import load
@@ -24,6 +25,7 @@ def service_loader(
     onnx: bool | None = None,
     second_opinion: float | None = None,
     queue: Sequence[Path] = (),
+    columns: dict[str, Any] | None = None,
 ) -> Callable[[], ReviewService]:
     """A function that loads the model and creates the service. The arguments are checked before it is returned.
 
@@ -33,6 +35,7 @@ def service_loader(
     Args:
         onnx: predict with ONNX Runtime; None means if it is installed.
         queue: tables whose interactions are stored, as far as they are not known yet.
+        columns: names of their columns, where guessing would go wrong.
     """
     if not is_model(model):
         raise InputError(f"There is no model in {model}: train one with saft train … --out {model}")
@@ -44,13 +47,13 @@ def service_loader(
     for file in queue:
         if not file.is_file():
             raise InputError(f"There is no file {file}.")
+    store.serve_alone()
 
     def make() -> ReviewService:
-        store.serve_alone()
         try:
             fingerprint = hashlib.sha256((model / FACTS).read_bytes()).hexdigest()
             live = LiveNetwork(load(model))
-            incoming = [one for file in queue for one in interactions_of(file, live.classifier)]
+            incoming = [one for file in queue for one in interactions_of(file, live.classifier, **columns or {})]
             if onnx is not False and is_installed():
                 _use_onnx(live, store.file or beside, fingerprint)
             service = ReviewService(live, store, fingerprint, suspicious, second_opinion)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_
+from sqlalchemy import Select, and_, func, not_, or_, select
 
 from saft.errors import InputError
 from saft.server import ledger
@@ -38,31 +38,45 @@ class Filter:
 
 
 def conditions(wanted: Filter) -> list[Any]:
-    found = [
-        func.lower(interactions.c[name]).contains(part.lower(), autoescape=True)
-        for name in ("user", "item", "text")
-        if (part := getattr(wanted, name))
-    ]
+    parts = {name: part for name in ("user", "item", "text") if (part := getattr(wanted, name))}
+    found = [_contains(interactions.c[name], part) for name, part in parts.items()]
     exact = {"user": wanted.of_user, "item": wanted.of_item, "label": wanted.label}
     found += [interactions.c[name] == whole for name, whole in exact.items() if whole is not None]
     if wanted.labelled is not None:
         found.append(served.c.waiting if not wanted.labelled else interactions.c.label.is_not(None))
     if wanted.predicted is not None:
         found.append(served.c.predicted == wanted.predicted)
-    flags = {"reviewed": wanted.reviewed, "disputed": wanted.disputed}
-    found += [interactions.c[name].is_(flag) for name, flag in flags.items() if flag is not None]
+    for name in ("reviewed", "disputed"):
+        if (flag := getattr(wanted, name)) is not None:
+            # As a set of numbers: they are few, and the queue is gone through in its order.
+            flagged = select(interactions.c.serial).where(interactions.c[name].is_(flag))
+            found.append(served.c.interaction.in_(flagged))
     return found + _told_to(wanted)
+
+
+def _contains(column: Any, part: str) -> Any:
+    """Upper or lower case does not matter. For letters of ASCII through a function that SQLite has and is quick."""
+    if part.isascii():
+        return func.upper(column).contains(part.upper(), autoescape=True)
+    return func.lower(column).contains(part.lower(), autoescape=True)
+
+
+def says_nothing_of_interactions(wanted: Filter) -> bool:
+    """Whether the conditions can be checked on what the model says alone."""
+    waits = None if wanted.labelled is False else wanted.labelled
+    others = {"labelled": waits, "predicted": None, "reviewed": None, "disputed": None}
+    return replace(wanted, **others, viewer=None) == Filter() and (wanted.viewer is None or wanted.labelled is False)
 
 
 def _told_to(wanted: Filter) -> list[Any]:
     if wanted.viewer is None:
         return []
-    once = interactions.c.opinions == 1
-    mine = ledger.has_judged(wanted.viewer)
+    mine = ledger.judged_by(wanted.viewer)
     if wanted.labelled is False:
-        return [~and_(once, mine)]
+        return [served.c.interaction.not_in(mine)]
     tells = (wanted.label, wanted.reviewed, wanted.labelled, wanted.disputed)
-    return [~and_(served.c.waiting, once, ~mine)] if any(one is not None for one in tells) else []
+    hidden = and_(served.c.waiting, interactions.c.opinions == 1, served.c.interaction.not_in(mine))
+    return [not_(hidden)] if any(one is not None for one in tells) else []
 
 
 def ordered(query: Select[Any], order: str, after: str | None) -> Select[Any]:

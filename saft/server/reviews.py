@@ -17,6 +17,7 @@ from saft.server.claims import ClaimedError
 from saft.server.mirror import Mirror, UnknownKeyError
 from saft.server.queue import Filter
 from saft.server.store import StoredInteraction
+from saft.server.tables import verdicts
 from saft.server.team import Caller, NotAllowedError
 
 MOST_PREDICTED_AGAIN = 20  # interactions around a verdict whose prediction is made anew
@@ -137,7 +138,8 @@ class Reviews:
         if not once:
             return once
         with self.database.reading() as connection:
-            return once - ledger.judged_by(connection, by.viewer, once)
+            mine = ledger.judged_by(by.viewer)
+            return once - {*connection.scalars(mine.where(verdicts.c.interaction.in_(once)))}
 
     def _stored(self, key: str, number: int) -> int:
         """The serial number of an interaction, which is put into the store if it is a row of training."""

@@ -20,7 +20,7 @@ from saft.online.live import Interaction
 from saft.server import ledger
 from saft.server.database import Database
 from saft.server.identity import digest_of, draw_of
-from saft.server.queue import Filter, conditions, cursor_of, ordered
+from saft.server.queue import Filter, conditions, cursor_of, ordered, says_nothing_of_interactions
 from saft.server.tables import claims, interactions, models, served, verdicts
 
 MODELS_KEPT = 2  # this one and the one before, which another server may still be serving
@@ -166,9 +166,8 @@ class Store:
         return [_stored(row) for row in rows[:limit]], following
 
     def count(self, wanted: Filter) -> int:
-        found = conditions(wanted)
-        joined = _JOINED if any(served.c.waiting is not one for one in found) else served
-        query = select(func.count()).select_from(joined).where(self._ours, *found)
+        tables = served if says_nothing_of_interactions(wanted) else _JOINED
+        query = select(func.count()).select_from(tables).where(self._ours, *conditions(wanted))
         with self.database.reading() as connection:
             return int(connection.scalar(query) or 0)
 

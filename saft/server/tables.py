@@ -106,6 +106,7 @@ verdicts = Table(
     Column("undoes", _Number, ForeignKey("verdicts.serial")),
     Index("verdicts_by_interaction", "interaction"),
     Index("verdicts_by_batch", "batch"),
+    Index("verdicts_by_reviewer", "reviewer"),
     sqlite_autoincrement=True,
 )
 

@@ -56,7 +56,7 @@ class Format1:
     def judge(self, key: str, label: str | None, reviewer: str | None = None, at: float = 1.7e9) -> None:
         where = "number = ?" if key[0] == "t" else "serial = ? AND number IS NULL"
         self.database.execute(
-            f"UPDATE interactions SET label=COALESCE(?, given), reviewed=? WHERE {where}",
+            f"UPDATE interactions SET label=COALESCE(?, given), reviewed=? WHERE {where}",  # noqa: S608
             (label, label is not None, int(key[1:])),
         )
         self.database.execute(

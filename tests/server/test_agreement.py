@@ -35,8 +35,8 @@ def test_alpha_is_that_of_the_matrix_of_coincidences(units):
 
 def test_alpha_of_krippendorffs_own_example():
     """Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", part B: two observers, nominal data."""
-    ben = "a a b b d c c c e d d a".split()
-    gerry = "b a b b b c c c e d d d".split()
+    ben = ["a", "a", "b", "b", "d", "c", "c", "c", "e", "d", "d", "a"]
+    gerry = ["b", "a", "b", "b", "b", "c", "c", "c", "e", "d", "d", "d"]
     units = [{"ben": one, "gerry": other} for one, other in zip(ben, gerry, strict=True)]
     assert krippendorff_alpha(units) == pytest.approx(0.692, abs=5e-4)
 

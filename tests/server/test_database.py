@@ -28,7 +28,7 @@ def test_a_second_server_on_one_file_is_refused_and_the_lock_dies_with_its_proce
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         holder.stdout.readline()
-        with pytest.raises(saft.InputError, match="Another server uses .*kept.sqlite"):
+        with pytest.raises(saft.InputError, match=r"Another server uses .*kept.sqlite"):
             Database(path).serve_alone()
         holder.kill()
     database = Database(path)
@@ -55,7 +55,7 @@ def test_a_start_that_fails_changes_nothing(model_folder, tmp_path, monkeypatch,
         raise OSError("disk full")
 
     monkeypatch.setattr(Store, "mark_current", full)  # the last thing that a start writes
-    with pytest.raises((saft.InputError, OSError), match="no class|disk full"):
+    with pytest.raises((saft.InputError, OSError), match=r"no class|disk full"):
         serve(model_folder, path, "other", **{"suspicious": "nonsense"} if fails == "suspicious class" else {})
     assert dump(path) == before
     monkeypatch.undo()

@@ -117,6 +117,7 @@ def test_filters_find_parts_in_any_case_and_take_wildcards_literally(opened):
     assert found(text="GRÖSSE") == found(text="xyz") == []
     assert found(text="GRÖ") == ["Größe passt"]
     assert found(text="100%") == ["100% wool"]
+    assert found(text="PERCENT") == ["100 percent"]
     assert found(item="R_S") == ["under_score"]
     assert found(user="nn l") == texts
     assert store.count(Filter(user="LEE", text="100")) == 2
