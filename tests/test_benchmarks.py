@@ -164,7 +164,7 @@ def test_results_of_one_benchmark_do_not_erase_those_of_another(tmp_path, monkey
 
 
 def test_the_queue_is_measured_on_stores_of_two_sizes():
-    found = list(queue.figures(many=300, few=150))
+    found = list(queue.figures(many=300, few=200))
     assert len(found) == 2 * len(queue._works())
     assert all(figure.value > 0 for figure in found)
     assert {figure.target for figure in found if figure.unit == "ms"} == {"<= 100"}

@@ -103,6 +103,7 @@ class Database:
                 return
             with self._engine.connect() as connection:
                 connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _OPENING})
+                connection.commit()  # the lock is the session's; no transaction stays open meanwhile
                 try:
                     with self.writing() as writing:
                         _upgrade(writing, self.check())  # another start may have just done it

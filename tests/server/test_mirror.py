@@ -1,5 +1,8 @@
 """What is stored comes into the network of whichever model serves, and of every server, once and in the same order."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,7 +12,7 @@ from saft import SaftClassifier
 from saft.online.live import Interaction
 from saft.server.queue import Filter
 from saft.server.team import Caller
-from tests.server.conftest import N, serve, unlabelled
+from tests.server.conftest import N, serve, serving, unlabelled
 
 KIM = Caller("kim")
 ROWS = [Interaction(f"newcomer {number % 2}", f"thing {number % 3}", f"text {number}") for number in range(5)]
@@ -133,6 +136,38 @@ def test_two_servers_on_one_database_take_over_what_the_other_added_and_give_equ
     assert one.live.interaction(270).label == other.live.interaction(270).label == "genuine"
     for service in (one, other, third_server):
         service.close()
+
+
+def test_servers_that_start_at_once_on_an_empty_database_agree(model_folder, postgres):
+    where = postgres.new_database()
+    with ThreadPoolExecutor(3) as pool:
+        services = list(pool.map(lambda _: serve(model_folder, where), range(3)))
+    assert [service.count(Filter(labelled=False)) for service in services] == [50] * 3
+    for service in services:
+        service.close()
+
+
+@pytest.mark.slow
+def test_two_processes_see_what_the_other_stored_within_a_second(model_folder, postgres):
+    where = postgres.new_database()
+    rows = [{"user": "newcomer", "item": f"thing {number}", "text": f"text {number}"} for number in range(4)]
+    with serving(model_folder, where) as one, serving(model_folder, where) as other:
+        [first] = one.client.post("/interactions", json={"interactions": rows[:1]}).json()["ids"]
+        [second] = other.client.post("/interactions", json={"interactions": rows[1:2]}).json()["ids"]
+        other.client.post("/labels", json={"id": first, "label": "spam"})
+        one.client.post("/labels", json={"id": "t250", "label": "genuine"})
+        time.sleep(1)
+        asked = {"interactions": [rows[2], rows[0], {"user": "newcomer", "item": "thing 1", "text": "hm"}]}
+        answers = [server.client.post("/predict", json=asked).json()["predictions"] for server in (one, other)]
+        for ours, theirs in zip(*answers, strict=True):
+            assert ours["known_user"]
+            for name, share in ours["probabilities"].items():
+                assert theirs["probabilities"][name] == pytest.approx(share, abs=1e-6)
+        for key in (first, second, "t250"):
+            seen = [server.client.get(f"/interactions/{key}").json() for server in (one, other)]
+            assert seen[0] == seen[1]
+        near = [server.client.get(f"/neighbours/{second}").json()["by_user"] for server in (one, other)]
+        assert [[each["id"] for each in rows] for rows in near] == [[first], [first]]
 
 
 def test_servers_of_two_models_share_a_database(model_folder, other_model, postgres):

@@ -1,7 +1,6 @@
 """Reviewers with tokens, over HTTP: who may do what, and what of it is written down.
 
-Covers: server.access, server.exporting, server.incoming, server.review_routes, server.review_schemas,
-server.team_routes.
+Covers: server.access, server.incoming, server.review_routes, server.review_schemas, server.team_routes.
 """
 
 import io
