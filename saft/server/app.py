@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from saft.server.worker import BusyError, SlowError, Worker
 
 ROUTERS = (routes.router, review_routes.router, team_routes.router)
 REFRESH_SECONDS = 0.5  # so often a server looks for what others have written
+UNUSABLE = "The database cannot be used: %s"
 _log = logging.getLogger(__name__)
 
 
@@ -103,16 +104,18 @@ async def _load(
         on_load_error(error)
         return
     app.state.worker = worker
-    reached = True
+    usable = True
     while True:
         await asyncio.sleep(REFRESH_SECONDS)
         try:
             await worker.aside(lambda service: service.refresh())
-            reached = True
+            usable = True
         except OperationalError as error:  # requests that need the database fail meanwhile, and say so
-            if reached:
-                _log.error("The database cannot be reached: %s", error.orig)
-            reached = False
+            if usable:
+                _log.error(UNUSABLE, error.orig)
+            usable = False
+        except Exception:
+            _log.exception("What others have stored could not be taken over")
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -126,26 +129,19 @@ def _add_errors(app: FastAPI) -> None:
         more = f" ({len(error.errors()) - 1} more problems)" if len(error.errors()) > 1 else ""
         return answer(422, f"{where or 'body'}: {first['msg']}{more}")
 
+    def refusing(status: int) -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
+        async def refuse(request: Request, error: Exception) -> JSONResponse:
+            return answer(status, str(error))
+
+        return refuse
+
+    for kind, status in ((UnknownKeyError, 404), (ClaimedError, 409), (NotAllowedError, 403), (InputError, 422)):
+        app.add_exception_handler(kind, refusing(status))
+
     @app.exception_handler(OperationalError)
-    async def _unreachable(request: Request, error: OperationalError) -> JSONResponse:
-        _log.error("The database cannot be reached: %s", error.orig)
-        return answer(503, "The database cannot be reached. Nothing was stored; ask again.", {"Retry-After": "5"})
-
-    @app.exception_handler(ClaimedError)
-    async def _claimed(request: Request, error: ClaimedError) -> JSONResponse:
-        return answer(409, str(error))
-
-    @app.exception_handler(NotAllowedError)
-    async def _not_allowed(request: Request, error: NotAllowedError) -> JSONResponse:
-        return answer(403, str(error))
-
-    @app.exception_handler(UnknownKeyError)
-    async def _unknown(request: Request, error: UnknownKeyError) -> JSONResponse:
-        return answer(404, str(error))
-
-    @app.exception_handler(InputError)
-    async def _refused(request: Request, error: InputError) -> JSONResponse:
-        return answer(422, str(error))
+    async def _unusable(request: Request, error: OperationalError) -> JSONResponse:
+        _log.error(UNUSABLE, error.orig)
+        return answer(503, "The database cannot be used at the moment. Ask again soon.", {"Retry-After": "5"})
 
     @app.exception_handler(BusyError)
     async def _busy(request: Request, error: BusyError) -> JSONResponse:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from saft.errors import InputError
 from saft.server import ledger
@@ -35,7 +36,7 @@ def claim(
     """Up to ``count`` interactions besides those ``held``, for this reviewer alone: first those that are theirs
     already (a page that was opened anew has forgotten them), then free ones."""
     connection.execute(delete(claims).where(claims.c.until <= time.time()))
-    others = interactions.c.serial.not_in(held)
+    others = and_(interactions.c.serial.not_in(held), interactions.c.serial.not_in(ledger.judged_by(name)))
     found, _ = store.page(wanted, order, count, None, claims.c.reviewer == name, others)
     if len(found) < count:
         free, _ = store.page(wanted, order, count - len(found), None, claims.c.interaction.is_(None), others)
@@ -46,7 +47,7 @@ def claim(
     kept = [*held, *(one.serial for one in found)]
     mine = update(claims).where(claims.c.reviewer == name, claims.c.interaction.in_(kept))
     connection.execute(mine.values(until=time.time() + 60 * minutes))
-    return found
+    return [replace(one, claimed_by=name) for one in found]
 
 
 def release(connection: Connection, serials: Iterable[int]) -> None:

@@ -11,6 +11,7 @@ given a lock): serial numbers are in the order of the commits, so whoever reads 
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -122,6 +123,8 @@ class Database:
                 f"Another server uses {self.file}. Stop it, choose another --database, or give both of them a "
                 "PostgreSQL database (postgresql://…)."
             ) from error
+        except OSError as error:
+            raise InputError(f"{self.file} cannot be used to keep interactions: {error.strerror or error}.") from error
 
     def check(self) -> int:
         """The format of what is there, 0 if nothing is; an error if it cannot be used. Nothing is written."""
@@ -190,6 +193,7 @@ def _copied(file: Path, found: int) -> Path:
         closing(sqlite3.connect(temporary)) as target,
     ):
         source.backup(target)
+    shutil.copymode(file, copy)
     return copy
 
 

@@ -28,14 +28,14 @@ def interactions_of(
     _check(file, network.texts.to_list(), longest)
     if network.n_classes:
         classifier.label_codes(network)
-    columns = (
+    values = (
         network.user_ids.gather(network.users.tolist()).cast(str),
         network.item_ids.gather(network.items.tolist()).cast(str),
         network.texts,
         network.label_values(),
         times_as_text(network.times, len(network)),
     )
-    return [Interaction(*row) for row in zip(*columns, strict=True)]
+    return [Interaction(*row) for row in zip(*values, strict=True)]
 
 
 def uploaded(

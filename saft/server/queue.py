@@ -64,8 +64,8 @@ def _contains(column: Any, part: str) -> Any:
 def says_nothing_of_interactions(wanted: Filter) -> bool:
     """Whether the conditions can be checked on what the model says alone."""
     waits = None if wanted.labelled is False else wanted.labelled
-    others = {"labelled": waits, "predicted": None, "reviewed": None, "disputed": None}
-    return replace(wanted, **others, viewer=None) == Filter() and (wanted.viewer is None or wanted.labelled is False)
+    rest = replace(wanted, labelled=waits, predicted=None, reviewed=None, disputed=None, viewer=None)
+    return rest == Filter() and (wanted.viewer is None or wanted.labelled is False)
 
 
 def _told_to(wanted: Filter) -> list[Any]:

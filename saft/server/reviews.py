@@ -59,7 +59,8 @@ class Reviews:
             if free:
                 ledger.judge(connection, [serials[key] for key in free], chosen, by.name, note, batch)
                 claims.release(connection, [serials[key] for key in free])
-                audit.record(connection, by.name, "verdict", ids=free, label=chosen, note=note, batch=batch)
+                ids = [f"n{serials[key]}" for key in free]  # not t…, which another model gives to another row
+                audit.record(connection, by.name, "verdict", ids=ids, label=chosen, note=note, batch=batch)
         around = self._changed([numbers[key] for key in free])
         return Judged(free, around, batch, tuple(key for key in numbers if key not in free))
 
@@ -102,8 +103,9 @@ class Reviews:
     def claim(
         self, wanted: Filter, order: str, count: int, held: Sequence[str], minutes: float, by: Caller
     ) -> list[StoredInteraction]:
-        """Open interactions that nobody else gets for some minutes; those that are ``held`` are kept for longer."""
-        wanted = self.seen_by(replace(wanted, labelled=False), by)
+        """Open interactions, or disputed ones, that nobody else gets for some minutes; those that are ``held`` are kept
+        for longer."""
+        wanted = self.seen_by(wanted if wanted.disputed else replace(wanted, labelled=False), by)
         with self.database.writing() as connection:
             mine = [found.serial for key in held if (found := self.store.find(key))]
             chosen = claims.claim(self.store, connection, wanted, order, count, mine, by.viewer, minutes)

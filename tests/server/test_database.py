@@ -36,6 +36,12 @@ def test_a_second_server_on_one_file_is_refused_and_the_lock_dies_with_its_proce
     database.close()
 
 
+def test_a_folder_that_cannot_be_written_is_named_in_a_sentence(tmp_path):
+    (tmp_path / "kept.sqlite.lock").mkdir()
+    with pytest.raises(saft.InputError, match=r"kept.sqlite cannot be used to keep interactions"):
+        Database(tmp_path / "kept.sqlite").serve_alone()
+
+
 def test_two_servers_share_a_database_of_postgresql(postgres):
     where = postgres.new_database()
     first, second = Database(where), Database(where)

@@ -87,7 +87,7 @@ def test_verdicts_are_signed_by_the_token_whatever_the_request_says(client, toke
 def test_claims_bulk_and_undo_over_http(client, tokens):
     claimed = client.post("/claims", json={"count": 2, "order": "oldest"}, headers=tokens["kim"]).json()
     assert [one["id"] for one in claimed["interactions"]] == ["t250", "t251"]
-    assert claimed["interactions"][0]["claimed_by"] is None or claimed["minutes"] == 10
+    assert (claimed["interactions"][0]["claimed_by"], claimed["minutes"]) == ("kim", 10)
     conflict = client.post("/labels", json={"id": "t250", "label": "spam"}, headers=tokens["lee"])
     assert conflict.status_code == 409
     assert client.delete("/claims/t251", headers=tokens["kim"]).status_code == 204
