@@ -61,10 +61,9 @@ def standing_of_batch(connection: Connection, batch: str) -> list[Any]:
     return list(connection.execute(_standing().where(verdicts.c.batch == batch).order_by(verdicts.c.serial)))
 
 
-def standing_of_all(connection: Connection, least_opinions: int = 1) -> list[Any]:
-    """All standing verdicts on interactions with so many opinions, in order."""
-    judged = select(interactions.c.serial).where(interactions.c.opinions >= least_opinions)
-    return list(connection.execute(_standing().where(verdicts.c.interaction.in_(judged)).order_by(verdicts.c.serial)))
+def standing_of_all(connection: Connection) -> list[Any]:
+    """All verdicts that stand, in order."""
+    return list(connection.execute(_standing().order_by(verdicts.c.serial)))
 
 
 def judged_by(reviewer: str) -> Select[tuple[int]]:

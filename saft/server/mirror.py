@@ -40,6 +40,7 @@ class Mirror:
         self.known = network.is_labelled | network.withheld_rows  # the analyst has their labels
         self._numbers: dict[int, int] = {}  # serial number → number in the live network
         self._serials: dict[int, tuple[int, bool]] = {}  # and back, with whether it came in while serving
+        self._classes: dict[str, bool] = {}  # label → whether the model has this class
         self._last, self._last_verdict = 0, 0  # of those that were taken over
 
     def restore(self) -> None:
@@ -62,11 +63,13 @@ class Mirror:
                 rows = self.store.since(self._last, AT_ONCE)
                 self._take_over(rows)
                 self._last = rows[-1].serial if rows else self.store.last_serial()
-        changed, self._last_verdict = self.store.judged_since(self._last_verdict)
-        for row in changed:
-            if row.serial not in self._numbers:  # it waited in the table of an earlier model, until another server …
-                self._take_over([row])
-            self._relabel(row)
+        while (last := self.store.last_verdict()) > self._last_verdict:
+            last = min(last, self._last_verdict + AT_ONCE)
+            for row in self.store.judged_between(self._last_verdict, last):
+                if row.serial not in self._numbers:  # it only waited, in the table of another model, which serves too
+                    self._take_over([row])
+                self._relabel(row)
+            self._last_verdict = last
 
     def keep(self, numbers: Sequence[int], rows: np.ndarray) -> None:
         """Put rows of training into the store, with these probabilities."""
@@ -124,7 +127,10 @@ class Mirror:
 
     def knows_class(self, label: str) -> bool:
         """Whether the model that serves has this class."""
-        return bool(match_classes(self.live.classes, pl.Series([label], dtype=pl.String))[0] >= 0)
+        if label not in self._classes:
+            code = match_classes(self.live.classes, pl.Series([label], dtype=pl.String))[0]
+            self._classes[label] = bool(code >= 0)
+        return self._classes[label]
 
     def _number_of(self, key: str) -> int | None:
         kind, rest = key[:1], key[1:]

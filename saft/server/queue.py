@@ -103,6 +103,8 @@ def cursor_of(row: Any, order: str) -> str:
 def _read(after: str) -> tuple[float, int]:
     value, _, serial = after.partition(":")
     try:
+        if not abs(int(serial)) < 2**63:
+            raise ValueError("no number of an interaction")
         return float(value), int(serial)
     except ValueError as error:
         raise InputError("`after` has to be what an earlier answer gave as `next`.") from error

@@ -114,15 +114,17 @@ class Store:
 
     def _insert(self, connection: Connection, entries: Sequence[Entry]) -> list[int]:
         digests = [digest_of(entry.interaction) for entry in entries]
-        free: dict[str, int] = {}  # the next occurrence of each digest that is there
-        for some in ledger.portions(set(digests)):
-            query = select(interactions.c.digest, func.max(interactions.c.occurrence))
-            found = query.where(interactions.c.digest.in_(some)).group_by(interactions.c.digest)
-            free |= {digest: most + 1 for digest, most in connection.execute(found)}
+        taken: dict[str, set[int]] = {digest: set() for digest in digests}
+        for some in ledger.portions(taken):
+            query = select(interactions.c.digest, interactions.c.occurrence)
+            for row in connection.execute(query.where(interactions.c.digest.in_(some))):
+                taken[row.digest].add(row.occurrence)
         rows = []
         for entry, digest in zip(entries, digests, strict=True):
-            place = entry.occurrence if entry.number is not None else max(entry.occurrence, free.get(digest, 0))
-            free[digest] = max(place + 1, free.get(digest, 0))
+            place = entry.occurrence
+            if entry.number is None or place in taken[digest]:  # a row of training has a place of its own
+                place = max([place, *(one + 1 for one in taken[digest])])
+            taken[digest].add(place)
             rows.append(_row(entry, digest, place))
         made = insert(interactions).returning(interactions.c.serial, sort_by_parameter_order=True)
         return [int(serial) for serial in connection.scalars(made, rows)]
@@ -177,15 +179,16 @@ class Store:
         with self.database.reading() as connection:
             return [_stored(row) for row in connection.execute(query.order_by(interactions.c.serial).limit(limit))]
 
-    def judged_since(self, verdict: int) -> tuple[list[StoredInteraction], int]:
-        """Interactions with verdicts, or verdicts taken back, after this one; and the number of the last verdict."""
+    def judged_between(self, first: int, last: int) -> list[StoredInteraction]:
+        """Interactions with verdicts, or verdicts taken back, after the first of these numbers, up to the last one."""
+        changed = select(verdicts.c.interaction).where(verdicts.c.serial > first, verdicts.c.serial <= last)
+        query = self._rows(state=True).where(interactions.c.serial.in_(changed)).order_by(interactions.c.serial)
         with self.database.reading() as connection:
-            last = int(connection.scalar(select(func.max(verdicts.c.serial))) or 0)
-            if last <= verdict:
-                return [], verdict
-            changed = select(verdicts.c.interaction).where(verdicts.c.serial > verdict, verdicts.c.serial <= last)
-            query = self._rows(state=True).where(interactions.c.serial.in_(changed)).order_by(interactions.c.serial)
-            return [_stored(row) for row in connection.execute(query)], last
+            return [_stored(row) for row in connection.execute(query)]
+
+    def last_verdict(self) -> int:
+        with self.database.reading() as connection:
+            return int(connection.scalar(select(func.max(verdicts.c.serial))) or 0)
 
     def last_serial(self) -> int:
         with self.database.reading() as connection:

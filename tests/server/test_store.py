@@ -92,6 +92,19 @@ def test_the_same_interaction_twice_is_stored_twice_each_with_its_own_verdicts(o
     assert [store.find(f"n{serial}").occurrence for serial in (first, second, third)] == [0, 1, 2]
 
 
+def test_a_row_of_training_whose_place_is_taken_gets_the_next_one(opened):
+    store = opened()
+    store.add([entry(1)])
+    assert store.add([entry(1, number=7)]) == ["t7"]
+    assert store.find("t7").occurrence == 1
+
+
+@pytest.mark.parametrize("after", ["nonsense", "1:x", ":", "1:99999999999999999999"])
+def test_a_cursor_that_was_never_given_out_is_refused(opened, after):
+    with pytest.raises(saft.InputError, match="`after` has to be"):
+        opened().page(Filter(), "suspicious", 5, after)
+
+
 @pytest.mark.parametrize("order", ["suspicious", "uncertain", "newest", "oldest"])
 def test_pages_follow_each_other(opened, order):
     store = filled(opened, 23)
