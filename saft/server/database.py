@@ -58,7 +58,7 @@ class Database:
     def close(self) -> None:
         self._engine.dispose()
         if self._lock is not None:
-            self._lock.release()
+            self._lock.release(force=True)  # however often it was asked for
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
