@@ -24,6 +24,7 @@ BENCHMARKS = [
     "memory",
     "scaling",
     "serving",
+    "queue",
 ]
 RESULTS = Path(__file__).parent / "results.json"
 

@@ -188,7 +188,7 @@ def _service(size: int, folder: Path) -> Any:
     classifier = SaftClassifier()
     classifier.assembly_ = Assembly.fresh(classifier.settings, saft.demo_network(size))
     classifier.temperature_ = 1.0
-    return ReviewService(classifier, folder / "kept.sqlite", "benchmark")
+    return ReviewService(LiveNetwork(classifier), folder / "kept.sqlite", "benchmark")
 
 
 if __name__ == "__main__":

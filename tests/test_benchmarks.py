@@ -9,7 +9,7 @@ import torch
 
 import benchmarks.__main__ as bench
 import saft
-from benchmarks import accuracy, centrality, rivals_way, scaling, serving
+from benchmarks import accuracy, centrality, queue, rivals_way, scaling, serving
 from benchmarks.competitors import (
     PlainText,
     counted_texts,
@@ -161,3 +161,10 @@ def test_results_of_one_benchmark_do_not_erase_those_of_another(tmp_path, monkey
     assert "new" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="Did you mean 'reading'"):
         bench.main(["readin"])
+
+
+def test_the_queue_is_measured_on_stores_of_two_sizes():
+    found = list(queue.figures(many=300, few=200))
+    assert len(found) == 2 * len(queue._works())
+    assert all(figure.value > 0 for figure in found)
+    assert {figure.target for figure in found if figure.unit == "ms"} == {"<= 100"}

@@ -101,6 +101,7 @@ def _write(assembly: Assembly, folder: Path, learnt: dict[str, Any]) -> None:
 def _write_network(network: TextualInteractionNetwork, folder: Path) -> None:
     columns: dict[str, Any] = {
         "user": network.users, "item": network.items, "text": network.texts, "label": network.labels,
+        "withheld": network.withheld_rows,
     }  # fmt: skip
     if network.times is not None:
         columns["time"] = network.times
@@ -210,6 +211,7 @@ def _read_network(folder: Path, classes: pl.Series, column_names: dict[str, str]
         item_ids=items["id"],
         classes=classes,
         times=rows["time"].to_numpy().copy() if "time" in rows.columns else None,
+        withheld=rows["withheld"].to_numpy().copy() if "withheld" in rows.columns else None,  # not in older folders
         user_attributes=_attributes(users),
         item_attributes=_attributes(items),
         column_names={role: name for role, name in column_names.items() if role in ("user", "item", "text", "label")},

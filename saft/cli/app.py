@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saft.cli import cache, compare, data, demo, model, serve
+from saft.cli import cache, compare, data, demo, model, review, serve
 from saft.cli.console import run_app
 
 app = typer.Typer(
@@ -42,9 +42,11 @@ for command in (
     model.embed,
     compare.compare,
     serve.serve,
+    review.export,
     cache.cache,
 ):
     app.command()(command)
+app.add_typer(review.reviewer, name="reviewer")
 
 
 if __name__ == "__main__":

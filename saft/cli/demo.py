@@ -12,16 +12,19 @@ import typer
 from saft.cli.console import busy, plain, say, show
 from saft.cli.data import print_summary
 from saft.cli.model import write_model
-from saft.cli.serve import run_server
+from saft.cli.serve import require_extra, run_server
 from saft.errors import InputError
 from saft.settings import STRUCTURE_ONLY, TEXT_ONLY
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from saft.classifier.estimator import SaftClassifier
     from saft.data.network import TextualInteractionNetwork
     from saft.learning.callbacks import Callback
     from saft.metrics import Scores
 
+MOST_NEW = 100  # interactions that wait on the page of `saft demo --serve`
 # Quick enough for two cores. What the layers that are not trained say of the texts is computed for the first only.
 SMALL: dict[str, Any] = {"max_length": 32, "epochs": 4, "learning_rate": 3e-4}
 CONTESTANTS: dict[str, dict[str, Any]] = {
@@ -48,6 +51,8 @@ def demo(
 
     if serve and not train:
         raise InputError("There is nothing to serve without training: leave out --no-train or --serve.")
+    if serve:
+        require_extra()
 
     with busy(f"Generating {size:,} interactions"):
         network = demo_network(size, seed, labels)
@@ -63,7 +68,17 @@ def demo(
     else:
         show(plain(f"Next:    saft inspect {table}"))
     if serve:
-        run_server(out / "model", port=port)
+        from saft.server.loading import service_loader
+
+        new = out / "new.csv"
+        write_table(unlabelled(demo_network(size, seed + 1, labels)), new)
+        show(plain(f"Queue:   {new}"))
+        run_server(out / "model", service_loader(out / "model", queue=[new]), port=port)
+
+
+def unlabelled(network: TextualInteractionNetwork, most: int = MOST_NEW) -> pl.DataFrame:
+    """The first interactions of another marketplace of the same shoppers and things, to be reviewed."""
+    return network.to_frame().head(most).drop("label")
 
 
 def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from saft.cli.console import plain, say
-from saft.cli.options import Model, Option, taking
+from saft.cli.options import COLUMNS, Model, Option, taking
 from saft.errors import InputError, install_command
 from saft.server.limits import Limits
 
+if TYPE_CHECKING:
+    from saft.server.service import ReviewService
+
 LOOPBACK = "127.0.0.1"
-NEEDED = ("fastapi", "fastapi_offline", "prometheus_client", "uvicorn")
+NEEDED = ("fastapi", "fastapi_offline", "prometheus_client", "sqlalchemy", "uvicorn")
 
 
 def _limit_options() -> dict[str, Option]:
@@ -34,16 +37,25 @@ def _limit_options() -> dict[str, Option]:
 
 
 @taking("limits", _limit_options())
+@taking("columns", {role: COLUMNS[role] for role in ("user", "item", "text", "label", "time", "encoding")})
 def serve(
     model: Model,
     limits: dict[str, Any],
+    columns: dict[str, Any],
     host: Annotated[
         str, typer.Option(help="The server listens on this address; by default only this machine can connect.")
     ] = LOOPBACK,
     port: Annotated[int, typer.Option(help="The server listens on this port.", min=0, max=65535)] = 8000,
     database: Annotated[
-        Path | None,
-        typer.Option(help="Incoming interactions are stored in this file; by default it is beside the model."),
+        str | None,
+        typer.Option(
+            help="Interactions and verdicts are stored in this file, or in postgresql://user@host/name; by default in "
+            "a file beside the model."
+        ),
+    ] = None,
+    queue: Annotated[
+        list[Path] | None,
+        typer.Option(help="Interactions of this table go into the queue first, unless they are known already."),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="Clients have to send the token in this file as `Authorization: Bearer …`.")
@@ -55,6 +67,10 @@ def serve(
     suspicious: Annotated[
         str | None, typer.Option(help="The review queue puts this class first; by default it is the rarest one.")
     ] = None,
+    second_opinion: Annotated[
+        float | None,
+        typer.Option(help="This share of the interactions is judged by two reviewers.", min=0, max=1),
+    ] = None,
     onnx: Annotated[
         bool | None,
         typer.Option(
@@ -63,35 +79,40 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a model over HTTP: predict interactions, store them, and review them on a page."""
-    run_server(
-        model, host, port, database, _token(token_file), suspicious, Limits(**limits), onnx, allowed_host or ()
-    )  # fmt: skip
+    require_extra()
+    from saft.server.loading import service_loader
+
+    load = service_loader(model, database, suspicious, onnx, second_opinion, queue or [], columns)
+    run_server(model, load, host, port, _token(token_file), Limits(**limits), allowed_host or ())
+
+
+def require_extra() -> None:
+    """Refuse to go on without the packages of the extra ``serve``."""
+    if any(importlib.util.find_spec(name) is None for name in NEEDED):
+        raise InputError(f"Serving needs a few more packages. Install them with: {install_command('serve')}")
 
 
 def run_server(
     model: Path,
+    load: Callable[[], ReviewService],
     host: str = LOOPBACK,
     port: int = 8000,
-    database: Path | None = None,
     token: str | None = None,
-    suspicious: str | None = None,
     limits: Limits | None = None,
-    onnx: bool | None = None,
     allowed_hosts: Collection[str] = (),
 ) -> None:
     """Serve until Ctrl-C."""
-    if any(importlib.util.find_spec(name) is None for name in NEEDED):
-        raise InputError(f"Serving needs a few more packages. Install them with: {install_command('serve')}")
     import uvicorn
 
     from saft.server.app import create_app
     from saft.server.connections import guarded_protocol, limit_logs
-    from saft.server.loading import service_loader
 
-    load = service_loader(model, database, suspicious, onnx)
     _make_sure_it_is_free(host, port)
     if token is None and host not in (LOOPBACK, "localhost", "::1"):
-        say("[bold yellow]Note:[/] anybody who can reach this address can read and add interactions. See --token-file.")
+        say(
+            "[bold yellow]Note:[/] unless there are reviewers (saft reviewer add), anybody who can reach this address "
+            "can read and add interactions. See --token-file."
+        )
     say(
         f"Page: {plain(f'http://{host}:{port}/')}   Documentation: {plain(f'http://{host}:{port}/docs')}   Stop: Ctrl-C"
     )
@@ -102,8 +123,7 @@ def run_server(
         server.should_exit = True
 
     limits = limits or Limits()
-    hosts = {host, *allowed_hosts} if token is None else None
-    app = create_app(load, limits, token, model / "report.html", failed, hosts)
+    app = create_app(load, limits, token, model / "report.html", failed, {host, *allowed_hosts})
     protocol = guarded_protocol(limits)
     server = uvicorn.Server(
         uvicorn.Config(app, host=host, port=port, http=protocol, log_level="warning", timeout_graceful_shutdown=30)

@@ -41,6 +41,7 @@ def join(known: TextualInteractionNetwork, new: TextualInteractionNetwork) -> Te
         items=np.concatenate([known.items, items]),
         texts=pl.concat([known.texts.cast(pl.String), new.texts.cast(pl.String)]),
         labels=np.concatenate([known.labels, _labels(known, new)]),
+        withheld=np.concatenate([known.withheld_rows, new.withheld_rows]),
         user_ids=user_ids,
         item_ids=item_ids,
         times=_times(known, new),

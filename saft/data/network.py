@@ -44,12 +44,13 @@ class TextualInteractionNetwork:
     other_columns: pl.DataFrame = field(default_factory=pl.DataFrame)  # m rows: the rest of the input table, untouched
     column_names: Mapping[str, str] = field(default_factory=dict)  # role → column name in the input
     column_order: tuple[str, ...] = ()  # the input's columns from left to right
+    withheld: np.ndarray | None = None  # (m,) bool: which rows had a label before it was hidden; not which label
 
     def __post_init__(self) -> None:
-        for array in (self.users, self.items, self.labels, self.times):
+        for array in (self.users, self.items, self.labels, self.times, self.withheld):
             if array is not None:
                 if len(array) != len(self.texts):
-                    raise ValueError("users, items, texts, labels and times need one entry per interaction")
+                    raise ValueError("users, items, texts, labels, times and withheld need one entry per interaction")
                 array.flags.writeable = False
 
     def __len__(self) -> int:
@@ -87,6 +88,11 @@ class TextualInteractionNetwork:
     def is_labelled(self) -> np.ndarray:
         return self.labels != HIDDEN
 
+    @property
+    def withheld_rows(self) -> np.ndarray:
+        """Mask of the rows whose labels are known, though not shown here."""
+        return np.zeros(len(self), dtype=bool) if self.withheld is None else self.withheld
+
     def label_values(self) -> pl.Series:
         """The label of each interaction as it was given; null where it is missing or hidden."""
         codes = pl.Series(np.maximum(self.labels, 0))
@@ -104,6 +110,7 @@ class TextualInteractionNetwork:
             texts=self.texts.gather(index),
             labels=self.labels[rows],
             times=None if self.times is None else self.times[rows],
+            withheld=None if self.withheld is None else self.withheld[rows],
             splits=None if self.splits is None else self.splits.gather(index),
             other_columns=self.other_columns[rows] if self.other_columns.width else self.other_columns,
         )
@@ -115,10 +122,13 @@ class TextualInteractionNetwork:
         return self.take(np.flatnonzero(~self.is_labelled))
 
     def hiding(self, rows: np.ndarray) -> TextualInteractionNetwork:
-        """The same network without the labels of these interactions; the result holds no reference to them."""
+        """The same network without the labels of these interactions; the result holds no reference to them.
+
+        It does say of which rows there was one (``withheld``): nobody has to be asked for them.
+        """
         labels = self.labels.copy()
         labels[self._as_rows(rows)] = HIDDEN
-        return replace(self, labels=labels)
+        return replace(self, labels=labels, withheld=self.withheld_rows | (self.is_labelled & (labels == HIDDEN)))
 
     def showing(self, rows: np.ndarray) -> TextualInteractionNetwork:
         """The same network with the labels of these interactions, and no others."""

@@ -228,4 +228,5 @@ def count_labels(nodes: np.ndarray, labels: np.ndarray, n_nodes: int, n_classes:
 def sum_values(nodes: np.ndarray, counted: np.ndarray, values: np.ndarray, n_nodes: int) -> np.ndarray:
     """(nodes, 1 + values) number and summed values of each node's interactions, as far as they are counted."""
     said = np.hstack([np.ones((int(counted.sum()), 1)), values[counted]])
-    return np.stack([np.bincount(nodes[counted], column, minlength=n_nodes) for column in said.T], axis=1)
+    sums = [np.bincount(nodes[counted], column, minlength=n_nodes) for column in said.T]
+    return np.stack(sums, axis=1).astype(np.float64)  # where nothing is counted, bincount gives integers

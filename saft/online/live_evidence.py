@@ -172,13 +172,17 @@ class LiveEvidence:
         absent = {one for one in (number, without) if one is not None and one < len(self)}
         return side.degree(code) - float(sum(side.nodes.values[one] == code for one in absent))
 
-    def _repeats(self, codes: dict[str, int], number: int, without: int | None) -> float:
-        """Number of other interactions between these nodes; looked for among those of the one that has fewer."""
-        if any(code >= len(self.sides[name].ids) for name, code in codes.items()):
-            return 0.0
+    def between(self, codes: dict[str, int]) -> np.ndarray:
+        """Numbers of the interactions between these nodes; looked for among those of the one that has fewer."""
         fewer, more = sorted(codes, key=lambda name: self.sides[name].degree(codes[name]))
         members = self.sides[fewer].members(codes[fewer])
-        both = members[self.sides[more].nodes.values[members] == codes[more]]
+        return members[self.sides[more].nodes.values[members] == codes[more]]
+
+    def _repeats(self, codes: dict[str, int], number: int, without: int | None) -> float:
+        """Number of other interactions between these nodes."""
+        if any(code >= len(self.sides[name].ids) for name, code in codes.items()):
+            return 0.0
+        both = self.between(codes)
         return float(np.sum((both != number) & (both != without)))
 
     def _around(

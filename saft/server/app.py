@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
+from sqlalchemy.exc import OperationalError
 
 import saft
-from saft.errors import InputError, did_you_mean
-from saft.server import routes
+from saft.errors import InputError
+from saft.server import review_routes, routes, team_routes
+from saft.server.access import is_known, says_what_it_is
+from saft.server.claims import ClaimedError
 from saft.server.limits import Limits
 from saft.server.middleware import LimitsMiddleware, Metrics
+from saft.server.mirror import UnknownKeyError
 from saft.server.security import SecurityMiddleware, security_headers
-from saft.server.service import ReviewService, UnknownKeyError
+from saft.server.service import ReviewService
+from saft.server.team import NotAllowedError
 from saft.server.worker import BusyError, SlowError, Worker
 
-_bearer = HTTPBearer(auto_error=False, description="The token that the server was started with.")
+ROUTERS = (routes.router, review_routes.router, team_routes.router)
+REFRESH_SECONDS = 0.5  # so often a server looks for what others have written
+UNUSABLE = "The database cannot be used: %s"
+_log = logging.getLogger(__name__)
 
 
 def create_app(
@@ -50,6 +59,8 @@ def create_app(
         loading = asyncio.create_task(_load(app, load, limits, on_load_error))
         yield
         loading.cancel()
+        with suppress(asyncio.CancelledError):
+            await loading
         if app.state.worker is not None:
             await app.state.worker.stop()
             app.state.worker.service.close()
@@ -60,20 +71,39 @@ def create_app(
         summary="Labels for interactions: this user did this with that item, in these words.",
         lifespan=lifespan,
     )
-    app.state.worker, app.state.limits, app.state.report = None, limits, report
+    app.state.worker, app.state.limits, app.state.report, app.state.token = None, limits, report, token
     app.state.metrics = Metrics(lambda: app.state.worker)
-    app.add_middleware(SecurityMiddleware, token=token, hosts=hosts)
-    app.add_middleware(LimitsMiddleware, limits=limits, metrics=app.state.metrics)
+    app.add_middleware(SecurityMiddleware, is_known=partial(is_known, app.state), hosts=hosts)
+    app.add_middleware(
+        LimitsMiddleware, limits=limits, metrics=app.state.metrics,
+        paths={review_routes.UPLOAD: limits.upload_kb * 1024},
+    )  # fmt: skip
     _add_errors(app)
-    app.include_router(routes.public)
-    documented = [] if token is None else [Depends(_bearer)]  # SecurityMiddleware has checked it
-    app.include_router(routes.guarded, dependencies=[Depends(_is_plain), *documented])
+    app.openapi = partial(_described, app)  # type: ignore[method-assign]
+    for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(says_what_it_is)])
     return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, in which tokens are named if they are asked for."""
+    described = FastAPI.openapi(app)
+    worker: Worker | None = app.state.worker
+    if app.state.token is not None or (worker is not None and worker.service.team.exists):
+        return described
+    paths = {
+        path: {
+            method: {name: said for name, said in about.items() if name != "security"} for method, about in ways.items()
+        }
+        for path, ways in described["paths"].items()
+    }
+    return described | {"paths": paths}
 
 
 async def _load(
     app: FastAPI, load: Callable[[], ReviewService], limits: Limits, on_load_error: Callable[[Exception], None]
 ) -> None:
+    """Load the service, then keep it up to date with what others write to its database."""
     worker = Worker(limits)
     try:
         await worker.start(load)
@@ -81,20 +111,18 @@ async def _load(
         on_load_error(error)
         return
     app.state.worker = worker
-
-
-async def _is_plain(request: Request) -> None:
-    """A body says that it is JSON: what a browser sends to other sites without asking there says something else.
-
-    And parameters are known ones: a misspelt filter would filter nothing.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if request.method == "POST" and kind != "application/json":
-        raise HTTPException(422, "The body has to be JSON, and the request to say so: Content-Type: application/json.")
-    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
-    for name in request.query_params:
-        if name not in known:
-            raise HTTPException(422, f"There is no parameter {name[:100]!r} here.{did_you_mean(name, known)}")
+    usable = True
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        try:
+            await worker.aside(lambda service: service.refresh())
+            usable = True
+        except OperationalError as error:  # requests that need the database fail meanwhile, and say so
+            if usable:
+                _log.error(UNUSABLE, error.orig)
+            usable = False
+        except Exception:
+            _log.exception("What others have stored could not be taken over")
 
 
 def _place(loc: tuple[Any, ...]) -> str:
@@ -122,13 +150,19 @@ def _add_errors(app: FastAPI) -> None:
         headers = security_headers(request.url.path)
         return answer(500, "Something went wrong in the server. Its log says what.", headers)
 
-    @app.exception_handler(UnknownKeyError)
-    async def _unknown(request: Request, error: UnknownKeyError) -> JSONResponse:
-        return answer(404, str(error))
+    def refusing(status: int) -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
+        async def refuse(request: Request, error: Exception) -> JSONResponse:
+            return answer(status, str(error))
 
-    @app.exception_handler(InputError)
-    async def _refused(request: Request, error: InputError) -> JSONResponse:
-        return answer(422, str(error))
+        return refuse
+
+    for kind, status in ((UnknownKeyError, 404), (ClaimedError, 409), (NotAllowedError, 403), (InputError, 422)):
+        app.add_exception_handler(kind, refusing(status))
+
+    @app.exception_handler(OperationalError)
+    async def _unusable(request: Request, error: OperationalError) -> JSONResponse:
+        _log.error(UNUSABLE, error.orig)
+        return answer(503, "The database cannot be used at the moment. Ask again soon.", {"Retry-After": "5"})
 
     @app.exception_handler(BusyError)
     async def _busy(request: Request, error: BusyError) -> JSONResponse:

@@ -13,6 +13,7 @@ def _limit(default: float, text: str) -> Any:
 @dataclass(frozen=True)
 class Limits:
     body_kb: int = _limit(1024, "Requests of more than this many kilobytes are refused.")
+    upload_kb: int = _limit(65_536, "Uploaded files of more than this many kilobytes are refused.")
     rows: int = _limit(256, "Requests with more interactions than this are refused.")
     text_length: int = _limit(20_000, "Texts of more than this many characters are refused.")
     waiting: int = _limit(512, "Requests are refused while this many others are waiting.")
@@ -21,6 +22,7 @@ class Limits:
     header_seconds: float = _limit(10.0, "Connections are closed if a request takes this many seconds to begin.")
     connections: int = _limit(256, "Connections beyond this number are closed.")
     gather_ms: float = _limit(3.0, "Requests that arrive within this many milliseconds are predicted together.")
+    claim_minutes: float = _limit(10.0, "A reviewer who claims an interaction has it for this many minutes.")
     batch_size: int = _limit(64, "Requests are gathered only until they hold this many interactions.")
 
 

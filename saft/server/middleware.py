@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import HTTPException
@@ -43,18 +43,23 @@ class Metrics:
 
 
 class LimitsMiddleware:
-    """ASGI middleware; refuses a body that is too large with status 413, and one that takes too long with 408."""
+    """ASGI middleware; refuses a body that is too large with status 413, and one that takes too long with 408.
 
-    def __init__(self, app: Any, limits: Limits, metrics: Metrics) -> None:
+    Args:
+        paths: path → bytes that a body may have there, where it is not what the limits say.
+    """
+
+    def __init__(self, app: Any, limits: Limits, metrics: Metrics, paths: Mapping[str, int] | None = None) -> None:
         self.app, self.limits, self.metrics = app, limits, metrics
-        self.most_bytes = limits.body_kb * 1024
-        self._too_large = f"A request may have at most {limits.body_kb:,} kilobytes. Send it in parts."
+        self.paths = paths or {}
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         began, status, received, is_whole = time.perf_counter(), 500, 0, False
+        most_bytes = self.paths.get(scope["path"], self.limits.body_kb * 1024)
+        too_large = f"A request may have at most {most_bytes // 1024:,} kilobytes. Send it in parts."
 
         async def counted() -> Any:
             nonlocal received, is_whole
@@ -66,8 +71,8 @@ class LimitsMiddleware:
                 raise HTTPException(408, "The body of this request took too long.", {"Connection": "close"}) from error
             is_whole = not message.get("more_body", False)
             received += len(message.get("body", b""))
-            if received > self.most_bytes:
-                raise HTTPException(413, self._too_large)
+            if received > most_bytes:
+                raise HTTPException(413, too_large)
             return message
 
         async def observed(message: Any) -> None:
@@ -78,8 +83,8 @@ class LimitsMiddleware:
 
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"0")
-            if declared.isdigit() and int(declared) > self.most_bytes:
-                await JSONResponse({"detail": self._too_large}, 413, {"Connection": "close"})(scope, receive, observed)
+            if declared.isdigit() and int(declared) > most_bytes:
+                await JSONResponse({"detail": too_large}, 413, {"Connection": "close"})(scope, receive, observed)
             else:
                 await self.app(scope, counted, observed)
         finally:

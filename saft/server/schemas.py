@@ -10,15 +10,16 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from saft.online import live
 from saft.online.explanation import Explanation
 from saft.server.service import ReviewService
-from saft.server.store import StoredInteraction
 
 
 def _writable(text: str) -> str:
-    """Refuse unpaired surrogates: they cannot be encoded, so neither stored nor read."""
+    """Refuse what cannot be stored: unpaired surrogates, which cannot be encoded, and NUL."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError("is not valid Unicode") from error
+    if "\0" in text:
+        raise ValueError("contains the character NUL, which not every database can store")
     return text
 
 
@@ -44,11 +45,11 @@ Key = Annotated[str, Field(pattern=r"^[nt][0-9]{1,18}$", examples=["n1"])]
 _EXAMPLE: dict[str, Any] = {"user": "ann", "item": "lamp", "text": "Bright, and cheap. Arrived broken, though."}
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class InteractionIn(_Strict):
+class InteractionIn(Strict):
     """An interaction to be predicted."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
@@ -74,24 +75,12 @@ class LabelledInteractionIn(InteractionIn):
     label: Value = Field(None, description="The label, if it is known already.")
 
 
-class PredictRequest(_Strict):
+class PredictRequest(Strict):
     interactions: list[InteractionIn] = Field(min_length=1)
 
 
-class AddRequest(_Strict):
+class AddRequest(Strict):
     interactions: list[LabelledInteractionIn] = Field(min_length=1)
-
-
-class LabelRequest(_Strict):
-    """A reviewer's verdict; null takes it back."""
-
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"id": "n1", "label": "genuine", "reviewer": "kim"}]}
-    )
-
-    id: Key
-    label: Value
-    reviewer: Annotated[Text, Field(max_length=200)] | None = None
 
 
 class Prediction(BaseModel):
@@ -115,10 +104,6 @@ class Predictions(BaseModel):
     predictions: list[Prediction]
 
 
-class Ids(BaseModel):
-    ids: list[Key]
-
-
 class InteractionOut(BaseModel):
     """An interaction of the network."""
 
@@ -139,36 +124,6 @@ class InteractionOut(BaseModel):
             "time": interaction.time,
             "label": None if interaction.label is None else str(interaction.label),
         }
-
-
-class ReviewItem(InteractionOut):
-    """A stored interaction and the model's prediction of it."""
-
-    reviewed: bool
-    predicted: str | None = Field(description="Null for interactions of training that were never predicted.")
-    probabilities: dict[str, float]
-
-    @classmethod
-    def of(cls, stored: StoredInteraction) -> ReviewItem:
-        found = stored.prediction
-        return cls(
-            **cls.fields_of(stored.key, stored.interaction),
-            reviewed=stored.reviewed,
-            predicted=None if found is None else found.label,
-            probabilities={} if found is None else found.probabilities,
-        )
-
-
-class Page(BaseModel):
-    interactions: list[ReviewItem]
-    next: str | None = Field(description="Give it as `after` to get the next page; null on the last one.")
-    total: int = Field(description="How many interactions match in all.")
-
-
-class Neighbours(BaseModel):
-    interaction: ReviewItem
-    by_user: list[ReviewItem] = Field(description="The user's other interactions, the latest first.")
-    by_item: list[ReviewItem] = Field(description="The item's other interactions, the latest first.")
 
 
 class WordEffect(BaseModel):
@@ -225,8 +180,10 @@ class Model(BaseModel):
     items: int
     labelled: int
     stored: int
-    open: int = Field(description="Stored interactions without a label.")
+    open: int = Field(description="Interactions that wait for a verdict.")
     reviewed: int
+    disputed: int = Field(description="Interactions on which reviewers disagree.")
+    second_opinion: float = Field(description="The share of interactions that two reviewers judge.")
     valid_macro_f1: float | None = Field(description="Null if the model was trained without validation rows.")
     valid_micro_f1: float | None
     calibration_error: float | None

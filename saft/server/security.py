@@ -1,18 +1,18 @@
 """SecurityMiddleware: who may ask, from where, and what browsers may do with the answer; decided before a body is read.
 
-- With a token, everything but the page and the state of the process needs it; guessing is slowed down per address.
-- Without one, the server answers only under names that are its own: another site's name that leads here (DNS rebinding)
+- Where tokens are needed, everything but the page and the state of the process needs one; guessing is slowed down per
+  address.
+- Where none is needed, the server answers only under names that are its own: another site's name that leads here (DNS rebinding)
   is refused. An address in numbers cannot be taken over like that, so these are always answered.
 - What changes something has to come from a page of this server, or from no page at all.
 """
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,12 +64,14 @@ class Guesses:
 class SecurityMiddleware:
     """
     Args:
-        token: that clients have to send; None means that no token is needed.
-        hosts: names that the server answers under, beside localhost and addresses; None means any.
+        is_known: whether a token lets its sender in; the empty one does where none is needed.
+        hosts: names that the server answers under without tokens, beside localhost and addresses; None means any.
     """
 
-    def __init__(self, app: Any, token: str | None = None, hosts: Collection[str] | None = None) -> None:
-        self.app, self.token, self.guesses = app, token, Guesses()
+    def __init__(
+        self, app: Any, is_known: Callable[[str], bool] = lambda token: True, hosts: Collection[str] | None = None
+    ) -> None:
+        self.app, self.is_known, self.guesses = app, is_known, Guesses()
         self.hosts = None if hosts is None else {"localhost", *(host.lower() for host in hosts)}
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -90,9 +92,10 @@ class SecurityMiddleware:
     def _refusal(self, scope: dict[str, Any], headers: Headers) -> JSONResponse | None:
         if "transfer-encoding" in headers and "content-length" in headers:
             return _refused(400, "A request has either a Content-Length or a Transfer-Encoding.")
-        if self.hosts is not None and not self._is_ours(headers.get("host", "")):
+        is_open = self.is_known("")
+        if is_open and self.hosts is not None and not self._is_ours(headers.get("host", "")):
             return _refused(400, "This server has another name. Start it with --allowed-host to answer under this one.")
-        if self.token is not None and scope["path"] not in PUBLIC:
+        if not is_open and scope["path"] not in PUBLIC:
             wrong = self._wrong_token((scope.get("client") or ("",))[0], headers.get("authorization", ""))
             if wrong is not None:
                 return wrong
@@ -108,7 +111,7 @@ class SecurityMiddleware:
             wait = {"Retry-After": str(int(SECONDS_PER_GUESS) + 1)}
             return _refused(429, "Too many wrong tokens came from this address. Wait a moment.", wait)
         kind, _, token = given.partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), str(self.token).encode()):
+        if kind.lower() == "bearer" and self.is_known(token.strip()):
             return None
         if given:
             self.guesses.count(address)

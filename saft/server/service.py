@@ -3,114 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from saft.classifier.estimator import SaftClassifier
-from saft.data.network import HIDDEN
-from saft.errors import InputError
 from saft.online.explanation import Explanation, explain
 from saft.online.live import Interaction, LiveNetwork, Prediction
-from saft.server.store import Filter, Store, StoredInteraction, StoredPrediction
+from saft.server import audit, team
+from saft.server.database import Database
+from saft.server.mirror import Mirror
+from saft.server.queue import Filter
+from saft.server.reviews import Reviews
+from saft.server.store import Entry, Store, StoredInteraction, StoredPrediction
+from saft.server.team import Caller
 from saft.writing import nan_to_null
 
-MOST_PREDICTED_AGAIN = 20  # interactions around a verdict whose prediction is made anew
+ANYBODY = Caller()
 
 
 class ReviewService:
     """
     Args:
-        classifier: trained.
-        database: file in which incoming interactions and verdicts are stored.
+        live: the network of a trained model; from now on it is the service's alone.
+        database: file or PostgreSQL database in which incoming interactions and verdicts are stored.
         fingerprint: hash of the model; stored message states are reused only if this model computed them.
         suspicious: the class that reviewers look for; None means the rarest one.
+        second_opinion: the share of interactions that two reviewers judge; None leaves it as it was.
     """
 
     def __init__(
-        self, classifier: SaftClassifier, database: Path, fingerprint: str, suspicious: str | None = None
+        self,
+        live: LiveNetwork,
+        database: Database | Path | str,
+        fingerprint: str,
+        suspicious: str | None = None,
+        second_opinion: float | None = None,
     ) -> None:
-        self.live = LiveNetwork(classifier)
-        self.classes = [str(name) for name in self.live.classes]
+        self.live = live
+        self.classes = [str(name) for name in live.classes]
         self.suspicious = self._suspicious(suspicious)
-        self.store = Store(database, fingerprint)
-        self._numbers: dict[int, int] = {}  # serial → number in the live network
-        self._serials: dict[int, int] = {}
-        self._restore()
+        self.database = database if isinstance(database, Database) else Database(database)
+        try:
+            self.database.serve_alone()
+            with self.database.opening():
+                self.store = Store(self.database, fingerprint, self.suspicious)
+                self.mirror = Mirror(live, self.store, self._prediction_of)
+                self.mirror.restore()
+                self.reviews = Reviews(self.mirror, second_opinion)
+                self.team = team.load(self.database)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        self.store.close()
+        self.database.close()
+
+    def refresh(self) -> None:
+        """Take over what other servers, and commands, have written."""
+        self.mirror.catch_up()
+        self.team = team.load(self.database)
 
     def predict(self, interactions: Sequence[Interaction]) -> list[Prediction]:
         return self.live.predict(interactions)
 
-    def explain(self, asked: str | Interaction) -> Explanation:
-        return explain(self.live, self.number_of(asked) if isinstance(asked, str) else asked)
+    def explain(self, asked: str | Interaction, by: Caller = ANYBODY) -> Explanation:
+        found = explain(self.live, self.mirror.number_of(asked) if isinstance(asked, str) else asked)
+        if not self.reviews.share:
+            return found
+        neighbours = []
+        for near in found.neighbours:  # what a reviewer is to judge without knowing an opinion is not told here either
+            [shown] = self._shown([near.number], by)
+            neighbours.append(replace(near, interaction=shown.interaction))
+        return replace(found, neighbours=neighbours)
 
-    def add(self, interactions: Sequence[Interaction]) -> list[str]:
+    def add(self, interactions: Sequence[Interaction], by: Caller = ANYBODY) -> list[str]:
         """Store interactions; returns their keys. They are neighbours of everything predicted afterwards."""
-        self.live.label_codes([one.label for one in interactions])  # an unknown class is refused before anything else
-        predictions = [self._prediction_of(one.probabilities) for one in self.live.predict(interactions)]
-        states = self.live.message_states(interactions)
-        keys = self.store.add(interactions, predictions, states, [None] * len(interactions))
-        for key, number in zip(keys, self.live.add(interactions, states).tolist(), strict=True):
-            self._know(int(key[1:]), number)
-        return keys
+        return self.keep(self.prepared(interactions), by)
 
-    def add_verdict(self, key: str, label: str | None, reviewer: str | None = None) -> list[str]:
-        """Store a reviewer's verdict; returns keys of unlabelled neighbours, whose predictions may change."""
-        number = self.number_of(key)
-        code = int(self.live.label_codes([label])[0])
-        if self.store.find(key) is None:
-            self._keep([number], self.live.probabilities([self.live.ego_graph_of(number)]))
-        self.store.add_verdict(key, None if code == HIDDEN else self.classes[code], reviewer)
-        self.live.label(number, self.find(key).interaction.label)
-        around = np.concatenate(list(self.live.neighbours(number).values()))
-        open_ones = [self.key_of(int(one)) for one in around if self.live.labels.values[one] == HIDDEN]
-        return open_ones[:MOST_PREDICTED_AGAIN]
+    def prepared(self, interactions: Sequence[Interaction]) -> list[Entry]:
+        """Interactions with predictions, to be kept; nothing is stored yet."""
+        self.live.label_codes([one.label for one in interactions])  # an unknown class is refused before anything else
+        return self.mirror.entries(interactions)
+
+    def keep(self, entries: Sequence[Entry], by: Caller = ANYBODY, source: str | None = None) -> list[str]:
+        """Store what was prepared, all of it or nothing."""
+        with self.database.writing() as connection:
+            keys = self.store.add(entries)
+            audit.record(connection, by.name, "add", interactions=len(keys), source=source)
+        self.mirror.catch_up()
+        return keys
 
     def predict_again(self, keys: Sequence[str]) -> None:
         """Predict stored interactions anew, after something around them has changed."""
         known = [key for key in keys if self.store.find(key) is not None]
-        rows = self.live.probabilities([self.live.ego_graph_of(self.number_of(key)) for key in known])
+        rows = self.live.probabilities([self.live.ego_graph_of(self.mirror.number_of(key)) for key in known])
         for key, row in zip(known, rows, strict=True):
             self.store.update_prediction(key, self._prediction_of(row))
 
     def page(
-        self, wanted: Filter, order: str, limit: int, after: str | None
+        self, wanted: Filter, order: str, limit: int, after: str | None, by: Caller = ANYBODY
     ) -> tuple[list[StoredInteraction], str | None]:
-        return self.store.page(wanted, order, limit, after)
+        found, following = self.store.page(self.reviews.seen_by(wanted, by), order, limit, after)
+        return self.reviews.shown(found, by), following
 
-    def find(self, key: str) -> StoredInteraction:
+    def count(self, wanted: Filter, by: Caller = ANYBODY) -> int:
+        return self.store.count(self.reviews.seen_by(wanted, by))
+
+    def find(self, key: str, by: Caller = ANYBODY) -> StoredInteraction:
         """A stored interaction, or one of training with the model's current prediction."""
-        number = self.number_of(key)
+        number = self.mirror.number_of(key)
         stored = self.store.find(key)
         if stored is not None:
-            return stored
+            return self.reviews.shown([stored], by)[0]
         prediction = self._prediction_of(self.live.probabilities([self.live.ego_graph_of(number)])[0])
         return StoredInteraction(key, self.live.interaction(number), prediction=prediction)
 
-    def neighbours(self, key: str, most: int) -> dict[str, list[StoredInteraction]]:
+    def neighbours(self, key: str, most: int, by: Caller = ANYBODY) -> dict[str, list[StoredInteraction]]:
         """Side → the latest interactions of its user, of its item."""
-        found = self.live.neighbours(self.number_of(key))
-        return {side: [self._neighbour(int(number)) for number in rows[::-1][:most]] for side, rows in found.items()}
-
-    def number_of(self, key: str) -> int:
-        kind, rest = key[:1], key[1:]
-        number = -1
-        if rest.isascii() and rest.isdigit() and len(rest) < 19:
-            number = int(rest) if kind == "t" else self._numbers.get(int(rest), -1) if kind == "n" else -1
-        if not 0 <= number < (self.live.n_known if kind == "t" else len(self.live)):
-            raise UnknownKeyError(f"There is no interaction {key!r}.")
-        return number
+        found = self.live.neighbours(self.mirror.number_of(key))
+        return {side: self._shown(rows[::-1][:most].tolist(), by) for side, rows in found.items()}
 
     def key_of(self, number: int) -> str:
-        return f"t{number}" if number < self.live.n_known else f"n{self._serials[number]}"
+        return self.mirror.key_of(number)
 
-    def _neighbour(self, number: int) -> StoredInteraction:
-        key = self.key_of(number)
-        return self.store.find(key) or StoredInteraction(key, self.live.interaction(number))
+    def _shown(self, numbers: Sequence[int], by: Caller) -> list[StoredInteraction]:
+        keys = [self.key_of(number) for number in numbers]
+        found = [
+            self.store.find(key) or StoredInteraction(key, self.live.interaction(number))
+            for key, number in zip(keys, numbers, strict=True)
+        ]
+        return self.reviews.shown(found, by)
 
     def _prediction_of(self, probabilities: np.ndarray) -> StoredPrediction:
         named = {name: float(share) for name, share in zip(self.classes, probabilities, strict=True)}
@@ -121,48 +146,6 @@ class ReviewService:
         if wanted is not None:
             return self.classes[int(self.live.label_codes([wanted])[0])]
         return self.classes[int(self.live.label_totals.argmin())]
-
-    def _restore(self) -> None:
-        """Add stored interactions to the live network, and unlabelled rows of training to the store, for review."""
-        shape = self.live.message_shape
-        for portion in self.store.added():
-            interactions = [one for _, one, _ in portion]
-            if self.store.same_model:
-                states = np.stack([np.frombuffer(state, np.float16).reshape(shape) for *_, state in portion])
-            else:
-                states = self.live.message_states(interactions)
-                self.store.update_states([serial for serial, *_ in portion], states)
-            numbers = self.live.add(interactions, states)
-            for (serial, *_), number in zip(portion, numbers.tolist(), strict=True):
-                self._know(serial, number)
-        if not self.store.same_model:
-            waiting = np.flatnonzero(self.live.labels.values[: self.live.n_known] == HIDDEN)
-            # All at once, by the classifier: there may be very many.
-            classifier = self.live.classifier
-            rows = classifier.predict_proba(classifier.network_.take(waiting)) if len(waiting) else np.empty((0, 0))
-            for first in range(0, len(waiting), 1000):
-                self._keep(waiting[first : first + 1000].tolist(), rows[first : first + 1000])
-        for number, label in self.store.decided():
-            self.live.label(number, label)
-        self.store.mark_current()
-
-    def _keep(self, numbers: list[int], rows: np.ndarray) -> None:
-        """Put rows of training into the store, with these probabilities."""
-        interactions = [self.live.interaction(number) for number in numbers]
-        self.store.add(
-            interactions,
-            [self._prediction_of(row) for row in rows],
-            np.empty((len(numbers), 0), np.float16),  # the model has what neighbours hear of its rows of training
-            numbers,
-        )
-
-    def _know(self, serial: int, number: int) -> None:
-        self._numbers[serial] = number
-        self._serials[number] = serial
-
-
-class UnknownKeyError(InputError):
-    """No interaction has this key."""
 
 
 def model_facts(classifier: SaftClassifier) -> dict[str, Any]:

@@ -1,53 +1,29 @@
-"""Store: interactions and verdicts that came in while serving, in one SQLite file. What was acknowledged is on disk.
+"""Store: interactions, predictions of the model that serves, and verdicts. What was acknowledged is on disk.
 
-Every write is a transaction in write-ahead mode, synced before it returns: a crash of the process or of the machine
-loses nothing that was acknowledged. To be used from one thread.
+An interaction is what it is (:mod:`saft.server.identity`), whichever model serves: its verdicts stay with it. What one
+model says of it, its message state and its row in that model's table of training, is kept for that model.
+To be used from one thread.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
 
-from saft.errors import InputError
 from saft.online.live import Interaction
+from saft.server import ledger
+from saft.server.database import Database
+from saft.server.identity import digest_of, draw_of
+from saft.server.queue import Filter, conditions, cursor_of, ordered, says_nothing_of_interactions
+from saft.server.tables import claims, interactions, models, served, verdicts
 
-FORMAT = 1
-ORDERS = {  # name → (column, direction); ties go by arrival
-    "suspicious": ("suspicion", "DESC"),
-    "uncertain": ("certainty", "ASC"),
-    "newest": ("serial", "DESC"),
-    "oldest": ("serial", "ASC"),
-}
-_TABLES = """
-CREATE TABLE interactions (
-    serial INTEGER PRIMARY KEY AUTOINCREMENT,
-    number INTEGER UNIQUE,          -- row in the table of training, NULL if it came in while serving
-    user TEXT NOT NULL, item TEXT NOT NULL, text TEXT NOT NULL, time TEXT, attributes TEXT NOT NULL,
-    given TEXT,                     -- label that it came in with
-    label TEXT,                     -- the reviewer's verdict, else the given label
-    reviewed INTEGER NOT NULL DEFAULT 0,
-    predicted TEXT NOT NULL, probabilities TEXT NOT NULL, certainty REAL NOT NULL, suspicion REAL NOT NULL,
-    state BLOB NOT NULL             -- its message state, in half precision
-);
-CREATE INDEX by_user ON interactions (user);
-CREATE INDEX by_item ON interactions (item);
-CREATE INDEX by_suspicion ON interactions (suspicion DESC, serial);
-CREATE INDEX by_certainty ON interactions (certainty, serial);
-CREATE TABLE verdicts (
-    serial INTEGER PRIMARY KEY AUTOINCREMENT,
-    interaction TEXT NOT NULL, label TEXT, reviewer TEXT, at REAL NOT NULL
-);
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO facts VALUES ('format', '1');
-"""
+MODELS_KEPT = 2  # this one and the one before, which another server may still be serving
 
 
 @dataclass(frozen=True)
@@ -66,217 +42,216 @@ class StoredInteraction:
     interaction: Interaction
     reviewed: bool = False
     prediction: StoredPrediction | None = None  # None for interactions of training that were never predicted
+    serial: int = 0  # 0 if it is not in the store
+    number: int | None = None  # in the model's table of training
+    came: bool = False  # while serving
+    opinions: int = 0
+    disputed: bool = False
+    waiting: bool = False
+    claimed_by: str | None = None
+    state: bytes | None = None  # None if this model has not said anything of it yet
+    occurrence: int = 0
 
 
 @dataclass(frozen=True)
-class Filter:
-    user: str | None = None
-    item: str | None = None
-    label: str | None = None  # given or decided
-    predicted: str | None = None
-    reviewed: bool | None = None
-    labelled: bool | None = None
+class Entry:
+    """What is to be stored about an interaction."""
+
+    interaction: Interaction
+    prediction: StoredPrediction
+    state: np.ndarray
+    number: int | None = None  # its row in the table of training
+    occurrence: int = 0  # among interactions with the same digest, as far as the network knows
+    known: bool = False  # the table of training has its label
 
 
 class Store:
     """
     Args:
-        path: the file; created if it does not exist.
-        model: fingerprint of the model that serves. Message states and rows of training belong to one model; with
-            another they are dropped, and interactions and verdicts on them are kept.
+        database: with tables of the present format.
+        fingerprint: of the model that serves.
+        suspicious: the class whose probability is the suspicion.
     """
 
-    def __init__(self, path: Path, model: str) -> None:
-        self.path = path
-        try:
-            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self._database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;")
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"{path} cannot be used to keep interactions: {error}.") from error
-        self._model, self.same_model = model, self._fact("model") == model
-        if not self.same_model:
-            with self._transaction():
-                self._database.execute("DELETE FROM interactions WHERE number IS NOT NULL")
+    def __init__(self, database: Database, fingerprint: str, suspicious: str | None = None) -> None:
+        self.database = database
+        with database.writing() as connection:
+            row = connection.execute(select(models).where(models.c.fingerprint == fingerprint)).first()
+            if row is None:
+                made = connection.execute(insert(models).values(fingerprint=fingerprint, suspicious=suspicious))
+                self.model, self.same_model = int(made.inserted_primary_key[0]), False  # type: ignore[index]
+            else:
+                self.model, self.same_model = int(row.model), bool(row.complete)
+                if suspicious is not None and row.suspicious != suspicious:
+                    self._suspect(connection, suspicious)
 
     def mark_current(self) -> None:
-        """Record that all states are this model's. Called last, so that an interrupted start is repeated in full."""
-        with self._transaction():
-            self._database.execute("INSERT OR REPLACE INTO facts VALUES ('model', ?)", (self._model,))
-
-    def close(self) -> None:
-        self._database.close()
+        """A start with this model is complete. Called last, so that an interrupted one is repeated in full."""
+        with self.database.writing() as connection:
+            opened = update(models).where(models.c.model == self.model)
+            connection.execute(opened.values(complete=True, opened=time.time()))
+            latest = models.c.opened.desc().nulls_last()
+            known = connection.scalars(select(models.c.model).order_by(latest, models.c.model.desc())).all()
+            outdated = known[MODELS_KEPT:]
+            connection.execute(delete(served).where(served.c.model.in_(outdated)))
+            connection.execute(delete(models).where(models.c.model.in_(outdated)))
 
     def __len__(self) -> int:
-        return int(self._database.execute("SELECT count(*) FROM interactions").fetchone()[0])
+        """Interactions that this model says something of."""
+        with self.database.reading() as connection:
+            return int(connection.scalar(select(func.count()).where(self._ours)) or 0)
 
-    def add(
-        self,
-        interactions: Sequence[Interaction],
-        predictions: Sequence[StoredPrediction],
-        states: np.ndarray,
-        numbers: Sequence[int | None],
-    ) -> list[str]:
+    def add(self, entries: Sequence[Entry]) -> list[str]:
         """Store interactions, all of them or none; returns their keys, in order."""
-        keys = []
-        with self._transaction():
-            for one, prediction, state, number in zip(interactions, predictions, states, numbers, strict=True):
-                cursor = self._database.execute(
-                    "INSERT INTO interactions (number, user, item, text, time, attributes, given, label, predicted, "
-                    "probabilities, certainty, suspicion, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        number, one.user, one.item, one.text, one.time, json.dumps(one.attributes),
-                        *[None if one.label is None else str(one.label)] * 2, *_columns(prediction), state.tobytes(),
-                    ),
-                )  # fmt: skip
-                keys.append(f"n{cursor.lastrowid}" if number is None else f"t{number}")
-        return keys
+        if not entries:
+            return []
+        with self.database.writing() as connection:
+            serials = self._insert(connection, entries)
+            waiting = [entry.interaction.label is None and not entry.known for entry in entries]
+            connection.execute(insert(served), list(map(self._said, serials, entries, waiting)))
+        pairs = zip(serials, entries, strict=True)
+        return [f"n{serial}" if entry.number is None else f"t{entry.number}" for serial, entry in pairs]
+
+    def _insert(self, connection: Connection, entries: Sequence[Entry]) -> list[int]:
+        digests = [digest_of(entry.interaction) for entry in entries]
+        taken: dict[str, set[int]] = {digest: set() for digest in digests}
+        for some in ledger.portions(taken):
+            query = select(interactions.c.digest, interactions.c.occurrence)
+            for row in connection.execute(query.where(interactions.c.digest.in_(some))):
+                taken[row.digest].add(row.occurrence)
+        rows = []
+        for entry, digest in zip(entries, digests, strict=True):
+            place = entry.occurrence
+            if entry.number is None or place in taken[digest]:  # a row of training has a place of its own
+                place = max([place, *(one + 1 for one in taken[digest])])
+            taken[digest].add(place)
+            rows.append(_row(entry, digest, place))
+        made = insert(interactions).returning(interactions.c.serial, sort_by_parameter_order=True)
+        return [int(serial) for serial in connection.scalars(made, rows)]
+
+    def say(self, said: Sequence[tuple[int, Entry]]) -> None:
+        """What this model says of interactions, by serial number, that are stored already."""
+        if not said:
+            return
+        with self.database.writing() as connection:
+            connection.execute(insert(served), [self._said(serial, entry, False) for serial, entry in said])
+            for some in ledger.portions(serial for serial, _ in said):
+                ledger.refresh_waiting(connection, and_(self._ours, served.c.interaction.in_(some)))
+
+    def _said(self, serial: int, entry: Entry, waiting: bool) -> dict[str, Any]:
+        return {
+            "model": self.model, "interaction": serial, "number": entry.number, "known": entry.known,
+            "waiting": waiting, "state": entry.state.tobytes(), **_columns(entry.prediction),
+        }  # fmt: skip
 
     def update_prediction(self, key: str, prediction: StoredPrediction) -> None:
         """Replace the stored prediction of an interaction."""
-        with self._transaction():
-            where, value = _where(key)
-            self._database.execute(
-                f"UPDATE interactions SET predicted=?, probabilities=?, certainty=?, suspicion=? WHERE {where}",  # noqa: S608
-                (*_columns(prediction), value),
-            )
-
-    def add_verdict(self, key: str, label: str | None, reviewer: str | None) -> None:
-        """A verdict; None restores the label that the interaction came in with. All are kept, the last one counts."""
-        with self._transaction():
-            where, value = _where(key)
-            self._database.execute(
-                f"UPDATE interactions SET label=COALESCE(?, given), reviewed=? WHERE {where}",  # noqa: S608
-                (label, label is not None, value),
-            )
-            self._database.execute(
-                "INSERT INTO verdicts (interaction, label, reviewer, at) VALUES (?, ?, ?, ?)",
-                (key, label, reviewer, time.time()),
+        with self.database.writing() as connection:
+            found = select(interactions.c.serial).select_from(_JOINED).where(self._is(key), self._ours)
+            connection.execute(
+                update(served).where(self._ours, served.c.interaction.in_(found)).values(**_columns(prediction))
             )
 
     def find(self, key: str) -> StoredInteraction | None:
-        where, value = _where(key)
-        row = self._database.execute(f"{_SELECT} WHERE {where}", (value,)).fetchone()
+        with self.database.reading() as connection:
+            row = connection.execute(self._rows().where(self._is(key))).first()
         return None if row is None else _stored(row)
 
     def page(
-        self, wanted: Filter, order: str, limit: int, after: str | None
+        self, wanted: Filter, order: str, limit: int, after: str | None, *also: Any
     ) -> tuple[list[StoredInteraction], str | None]:
         """Up to ``limit`` interactions, and the cursor of the next page (None on the last one)."""
-        column, direction = ORDERS[order]
-        conditions, values = _conditions(wanted)
-        if after is not None:
-            beyond = "<" if direction == "DESC" else ">"
-            value, serial = _cursor(after)
-            if column == "serial":
-                conditions.append(f"serial {beyond} ?")
-                values.append(serial)
-            else:
-                conditions.append(f"({column} {beyond} ? OR ({column} = ? AND serial > ?))")
-                values += [value, value, serial]
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        # Only names of columns are put into the query; values from a request are always parameters.
-        query = f"{_SELECT} {where} ORDER BY {column} {direction}, serial LIMIT ?"
-        rows = self._database.execute(query, (*values, limit + 1)).fetchall()
-        following = None
-        if len(rows) > limit:
-            last = rows[limit - 1]
-            following = f"{json.dumps(last['certainty' if column == 'certainty' else 'suspicion'])}:{last['serial']}"
+        query = ordered(self._rows(outer=False).where(*conditions(wanted), *also), order, after).limit(limit + 1)
+        with self.database.reading() as connection:
+            rows = connection.execute(query).all()
+        following = cursor_of(rows[limit - 1], order) if len(rows) > limit else None
         return [_stored(row) for row in rows[:limit]], following
 
     def count(self, wanted: Filter) -> int:
-        conditions, values = _conditions(wanted)
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT count(*) FROM interactions {where}"  # noqa: S608
-        return int(self._database.execute(query, values).fetchone()[0])
+        tables = served if says_nothing_of_interactions(wanted) else _JOINED
+        query = select(func.count()).select_from(tables).where(self._ours, *conditions(wanted))
+        with self.database.reading() as connection:
+            return int(connection.scalar(query) or 0)
 
-    def added(self, at_once: int = 1000) -> Iterator[list[tuple[int, Interaction, bytes]]]:
-        """(serial, interaction, state) of all that came in, in order, in portions."""
-        cursor = self._database.execute("SELECT * FROM interactions WHERE number IS NULL ORDER BY serial")
-        while rows := cursor.fetchmany(at_once):
-            yield [(row["serial"], _stored(row).interaction, row["state"]) for row in rows]
+    def since(self, serial: int, limit: int) -> list[StoredInteraction]:
+        """Interactions after this serial number, in order, with their states if this model knows them."""
+        query = self._rows(state=True).where(interactions.c.serial > serial)
+        with self.database.reading() as connection:
+            return [_stored(row) for row in connection.execute(query.order_by(interactions.c.serial).limit(limit))]
 
-    def decided(self) -> list[tuple[int, str]]:
-        """(number, label) of rows of training that a reviewer has decided."""
-        rows = self._database.execute("SELECT number, label FROM interactions WHERE number IS NOT NULL AND reviewed")
-        return [(row["number"], row["label"]) for row in rows]
+    def judged_between(self, first: int, last: int) -> list[StoredInteraction]:
+        """Interactions with verdicts, or verdicts taken back, after the first of these numbers, up to the last one."""
+        changed = select(verdicts.c.interaction).where(verdicts.c.serial > first, verdicts.c.serial <= last)
+        query = self._rows(state=True).where(interactions.c.serial.in_(changed)).order_by(interactions.c.serial)
+        with self.database.reading() as connection:
+            return [_stored(row) for row in connection.execute(query)]
 
-    def update_states(self, serials: Sequence[int], states: np.ndarray) -> None:
-        """Replace message states by those of another model."""
-        with self._transaction():
-            self._database.executemany(
-                "UPDATE interactions SET state=? WHERE serial=?",
-                [(state.tobytes(), serial) for serial, state in zip(serials, states, strict=True)],
-            )
+    def last_verdict(self) -> int:
+        with self.database.reading() as connection:
+            return int(connection.scalar(select(func.max(verdicts.c.serial))) or 0)
 
-    def verdicts(self) -> int:
-        return int(self._database.execute("SELECT count(*) FROM verdicts").fetchone()[0])
+    def last_serial(self) -> int:
+        with self.database.reading() as connection:
+            return int(connection.scalar(select(func.max(interactions.c.serial))) or 0)
 
-    def _prepare(self) -> None:
-        self._database.row_factory = sqlite3.Row
-        there = self._database.execute("SELECT name FROM sqlite_master WHERE name='facts'").fetchone()
-        if there is None:
-            self._database.executescript(f"BEGIN; {_TABLES} COMMIT;")
-        if int(self._fact("format") or 0) > FORMAT:
-            raise InputError(f"{self.path} was written by a newer saft. Update saft, or move the file away.")
+    def _suspect(self, connection: Connection, suspicious: str) -> None:
+        """Sort the queue by another class."""
+        query = select(served.c.interaction, served.c.probabilities).where(self._ours)
+        for row in connection.execute(query).all():
+            one = update(served).where(self._ours, served.c.interaction == row.interaction)
+            connection.execute(one.values(suspicion=json.loads(row.probabilities)[suspicious]))
+        connection.execute(update(models).where(models.c.model == self.model).values(suspicious=suspicious))
 
-    def _fact(self, name: str) -> str | None:
-        row = self._database.execute("SELECT value FROM facts WHERE name=?", (name,)).fetchone()
-        return None if row is None else str(row["value"])
+    def _rows(self, outer: bool = True, state: bool = False) -> Select[Any]:
+        """Interactions with what this model says of them; without ``outer`` only those of which it says something."""
+        ours = and_(served.c.interaction == interactions.c.serial, served.c.model == self.model)
+        claimed = and_(claims.c.interaction == interactions.c.serial, claims.c.until > time.time())
+        tables = interactions.join(served, ours, isouter=outer).join(claims, claimed, isouter=True)
+        if not outer:
+            tables = served.join(interactions, ours).join(claims, claimed, isouter=True)
+        said = [column for column in served.c if column.name not in ("interaction", "state")]
+        states = [served.c.state] if state else []
+        return select(interactions, *said, claims.c.reviewer.label("claimed_by"), *states).select_from(tables)
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._database)
+    @property
+    def _ours(self) -> Any:
+        return served.c.model == self.model
 
-
-class _Transaction:
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, failed: object, *_: object) -> None:
-        self._database.execute("ROLLBACK" if failed else "COMMIT")
-
-
-_SELECT = "SELECT * FROM interactions"
+    def _is(self, key: str) -> Any:
+        column = served.c.number if key[0] == "t" else interactions.c.serial
+        return column == int(key[1:])
 
 
-def _where(key: str) -> tuple[str, int]:
-    return ("number = ?" if key[0] == "t" else "serial = ? AND number IS NULL"), int(key[1:])
+_JOINED = served.join(interactions, served.c.interaction == interactions.c.serial)
 
 
-def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
-    conditions, values = [], []
-    for column in ("user", "item", "label", "predicted"):
-        if getattr(wanted, column) is not None:
-            conditions.append(f"{column} = ?")
-            values.append(getattr(wanted, column))
-    if wanted.reviewed is not None:
-        conditions.append("reviewed" if wanted.reviewed else "NOT reviewed")
-    if wanted.labelled is not None:
-        conditions.append("label IS NOT NULL" if wanted.labelled else "label IS NULL")
-    return conditions, values
+def _row(entry: Entry, digest: str, occurrence: int) -> dict[str, Any]:
+    one = entry.interaction
+    label = None if one.label is None else str(one.label)
+    return {
+        "digest": digest, "occurrence": occurrence, "draw": draw_of(digest), "user": one.user, "item": one.item,
+        "text": one.text, "time": one.time, "attributes": json.dumps(one.attributes), "given": label, "label": label,
+        "came": entry.number is None, "reviewed": False, "opinions": 0, "disputed": False, "at": time.time(),
+    }  # fmt: skip
 
 
-def _cursor(after: str) -> tuple[float, int]:
-    value, _, serial = after.partition(":")
-    try:
-        return float(value), int(serial)
-    except ValueError as error:
-        raise InputError("`after` has to be what an earlier answer gave as `next`.") from error
+def _columns(prediction: StoredPrediction) -> dict[str, Any]:
+    return {
+        "predicted": prediction.label,
+        "probabilities": json.dumps(prediction.probabilities),
+        "certainty": prediction.certainty,
+        "suspicion": prediction.suspicion,
+    }
 
 
-def _columns(prediction: StoredPrediction) -> tuple[str, str, float, float]:
-    return prediction.label, json.dumps(prediction.probabilities), prediction.certainty, prediction.suspicion
-
-
-def _stored(row: sqlite3.Row) -> StoredInteraction:
-    interaction = Interaction(
-        row["user"], row["item"], row["text"], row["label"], row["time"], json.loads(row["attributes"])
-    )
-    prediction = StoredPrediction(
-        row["predicted"], json.loads(row["probabilities"]), row["certainty"], row["suspicion"]
-    )
-    key = f"n{row['serial']}" if row["number"] is None else f"t{row['number']}"
-    return StoredInteraction(key, interaction, bool(row["reviewed"]), prediction)
+def _stored(row: Any) -> StoredInteraction:
+    interaction = Interaction(row.user, row.item, row.text, row.label, row.time, json.loads(row.attributes))
+    prediction = None
+    if row.predicted is not None:
+        prediction = StoredPrediction(row.predicted, json.loads(row.probabilities), row.certainty, row.suspicion)
+    return StoredInteraction(
+        key=f"t{row.number}" if row.number is not None and not row.came else f"n{row.serial}",
+        interaction=interaction, reviewed=row.reviewed, prediction=prediction, serial=row.serial, number=row.number,
+        came=row.came, opinions=row.opinions, disputed=row.disputed, waiting=bool(row.waiting),
+        claimed_by=row.claimed_by, state=getattr(row, "state", None), occurrence=row.occurrence,
+    )  # fmt: skip

@@ -66,23 +66,28 @@ class Worker:
         self._make_sure_there_is_room()
         question = _Question(interactions, asyncio.get_running_loop().create_future())
         self._questions.put_nowait(question)
-        return await self._finished(question.predictions)
+        return await self._finished(question.predictions, self.limits.seconds)
 
-    async def do(self, work: Callable[[ReviewService], Any]) -> Any:
-        """Run any other work on the service, in the order of arrival."""
+    async def do(self, work: Callable[[ReviewService], Any], patiently: bool = False) -> Any:
+        """Run any other work on the service, in the order of arrival; ``patiently``: however long it takes."""
         self._make_sure_there_is_room()
-        return await self._finished(asyncio.get_running_loop().run_in_executor(self._thread, work, self.service))
+        running = asyncio.get_running_loop().run_in_executor(self._thread, work, self.service)
+        return await self._finished(running, None if patiently else self.limits.seconds)
+
+    async def aside(self, work: Callable[[ReviewService], Any]) -> Any:
+        """Run work that no request waits for."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self.service)
 
     def _make_sure_there_is_room(self) -> None:
         if self._waiting >= self.limits.waiting:
             raise BusyError
 
-    async def _finished(self, work: asyncio.Future[Any]) -> Any:
+    async def _finished(self, work: asyncio.Future[Any], seconds: float | None) -> Any:
         self._waiting += 1
         work.add_done_callback(self._done)
         try:
             # Shielded: accepted work is finished even if the client has disconnected or the time is up.
-            return await asyncio.wait_for(asyncio.shield(work), self.limits.seconds)
+            return await asyncio.wait_for(asyncio.shield(work), seconds)
         except TimeoutError as error:
             raise SlowError from error
 

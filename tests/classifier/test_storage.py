@@ -57,6 +57,11 @@ def test_what_is_loaded_predicts_as_what_was_saved(network, fitted, folder):
     assert again.settings == fitted.settings
 
 
+def test_a_folder_says_which_rows_had_a_label_that_the_model_was_not_shown(network, folder):
+    assert np.flatnonzero(saft.load(folder).network_.withheld_rows).tolist() == list(range(250, N))
+    assert network.withheld_rows.sum() == 50
+
+
 def test_side_features_are_those_of_before(fitted, folder):
     again = saft.load(folder).assembly_
     np.testing.assert_array_equal(again.loader().side_features, fitted.assembly_.loader().side_features)

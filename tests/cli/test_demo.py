@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import saft
-from saft.cli.demo import CONTESTANTS, SMALL, contest
+from saft.cli.demo import CONTESTANTS, SMALL, contest, unlabelled
 from saft.settings import TEXT_ONLY
 
 
@@ -37,6 +37,13 @@ def test_on_a_sample_of_a_real_network_saft_beats_text_alone(shared_data, name, 
 
 def test_the_demonstration_compares_text_structure_and_both_together():
     assert list(CONTESTANTS) == ["text only", "structure only", "SAFT"]
+
+
+def test_the_page_of_the_demonstration_begins_with_interactions_of_known_shoppers_that_nobody_has_labelled():
+    known, new = saft.demo_network(600, 0), unlabelled(saft.demo_network(600, 1), 50)
+    assert new.columns == ["user", "item", "text", "time"]
+    assert new.height == 50
+    assert new["user"].is_in(known.user_ids.to_list()).mean() > 0.9
 
 
 def test_a_contestant_is_scored_on_rows_whose_labels_it_has_not_seen(tiny_settings, monkeypatch):

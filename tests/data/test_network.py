@@ -32,6 +32,15 @@ def test_nothing_in_a_hiding_network_refers_to_the_labels_it_hides(network):
     assert "label" not in hidden.other_columns.columns
 
 
+def test_a_network_says_of_which_rows_a_label_was_hidden_but_not_which(network):
+    assert network.withheld_rows.tolist() == [False] * 4
+    hidden = network.hiding(np.array([0, 2]))
+    assert hidden.withheld_rows.tolist() == [True, False, False, False]  # row 2 never had one
+    assert hidden.showing(np.array([1])).withheld_rows.tolist() == [True, False, False, True]
+    assert hidden.take(np.array([2, 0])).withheld_rows.tolist() == [False, True]
+    assert saft.read(hidden.to_frame()).withheld_rows.tolist() == [False] * 4
+
+
 def test_looking_up_a_hidden_label_as_a_class_fails(network):
     hidden = network.hiding(np.array([0]))
     with pytest.raises(IndexError):

@@ -271,3 +271,9 @@ def test_words_of_a_row_that_came_later_reach_no_row_of_training_with_a_label():
         moved = differing(gather(rows, Kinds()), gather(other, Kinds()))
         assert len(moved)
         assert not np.isin(moved, np.flatnonzero(~later & (rows.labels != HIDDEN))).any()
+
+
+def test_sums_over_nothing_are_numbers_that_can_grow():
+    sums = gathering.sum_values(np.array([0, 1]), np.zeros(2, bool), np.ones((2, 3)), 2)
+    assert sums.dtype == np.float64
+    np.testing.assert_array_equal(sums, np.zeros((2, 4)))

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,28 +14,54 @@ import pytest
 
 import saft
 from saft import SaftClassifier
+from saft.online.live import LiveNetwork
+from saft.server.service import ReviewService
+from tests.server.ports import free_port
+from tests.server.postgres import Cluster, binaries
 
 N = 300
+
+
+def unlabelled(rows: np.ndarray, n: int = N) -> saft.TextualInteractionNetwork:
+    """A demo network in which nobody has ever known the labels of these rows."""
+    return saft.read(saft.demo_network(n).hiding(rows).to_frame())
 
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory, tiny_settings) -> Path:
     """Trained on 300 interactions, 50 of them without a label."""
     folder = tmp_path_factory.mktemp("served") / "model"
-    SaftClassifier(**tiny_settings).fit(saft.demo_network(N).hiding(np.arange(250, N))).save(folder)
+    SaftClassifier(**tiny_settings).fit(unlabelled(np.arange(250, N))).save(folder)
     return folder
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    programs = binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed on this machine")
+    cluster = Cluster(programs)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path) -> str:
+    """Where an empty database is: the same tests run on both kinds."""
+    if request.param == "sqlite":
+        return str(tmp_path / "kept.sqlite")
+    return request.getfixturevalue("postgres").new_database()
+
+
+def serve(model: Path, where: str | Path, fingerprint: str = "model", **options) -> ReviewService:
+    """The service of a model folder, without HTTP."""
+    return ReviewService(LiveNetwork(saft.load(model)), where, fingerprint, **options)
 
 
 class Server:
     """``saft serve`` in a process of its own."""
 
-    def __init__(self, model: Path, database: Path, *options: str, token: str | None = None) -> None:
+    def __init__(self, model: Path, database: Path | str, *options: str, token: str | None = None) -> None:
         self.database, self.port = database, free_port()
         # Exporting takes longer than all requests here; test_onnx_session.py does it.
         command = ["-m", "saft", "serve", str(model), "--port", str(self.port), "--no-onnx"]
@@ -70,7 +95,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(model: Path, database: Path, *options: str, token: str | None = None) -> Iterator[Server]:
+def serving(model: Path, database: Path | str, *options: str, token: str | None = None) -> Iterator[Server]:
     server = Server(model, database, *options, token=token)
     try:
         yield server.wait()

@@ -5,16 +5,19 @@ import pytest
 
 import saft
 from saft.online.live import Interaction
-from saft.server.service import ReviewService, UnknownKeyError, model_facts
-from saft.server.store import Filter
-from tests.server.conftest import N
+from saft.server.mirror import Mirror, UnknownKeyError
+from saft.server.queue import Filter
+from saft.server.service import model_facts
+from saft.server.team import Caller
+from tests.server.conftest import N, serve
 
+KIM = Caller("kim")
 ROW = Interaction("somebody", "something", "quite good")
 
 
 @pytest.fixture
 def service(model_folder, tmp_path):
-    made = ReviewService(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
+    made = serve(model_folder, tmp_path / "kept.sqlite")
     yield made
     made.close()
 
@@ -31,25 +34,25 @@ def test_a_start_that_is_killed_on_the_way_is_completed_by_the_next(model_folder
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(ReviewService, "_keep", killed)
+        patched.setattr(Mirror, "keep", killed)
         with pytest.raises(KeyboardInterrupt):
-            ReviewService(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
-    again = ReviewService(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
+            serve(model_folder, tmp_path / "kept.sqlite")
+    again = serve(model_folder, tmp_path / "kept.sqlite")
     assert again.store.count(Filter(labelled=False)) == 50
     again.close()
-    once_more = ReviewService(saft.load(model_folder), tmp_path / "kept.sqlite", "model")
+    once_more = serve(model_folder, tmp_path / "kept.sqlite")
     assert once_more.store.same_model
     once_more.close()
 
 
 def test_the_rarest_class_is_the_suspicious_one_unless_another_is_given(service, model_folder, tmp_path):
     assert service.suspicious == service.classes[int(service.live.label_totals.argmin())]
-    other = ReviewService(saft.load(model_folder), tmp_path / "other.sqlite", "model", "genuine")
+    other = serve(model_folder, tmp_path / "other.sqlite", suspicious="genuine")
     first, second = other.page(Filter(), "suspicious", 2, None)[0]
     assert first.prediction.probabilities["genuine"] >= second.prediction.probabilities["genuine"]
     other.close()
     with pytest.raises(saft.InputError, match="There is no class"):
-        ReviewService(saft.load(model_folder), tmp_path / "third.sqlite", "model", "nonsense")
+        serve(model_folder, tmp_path / "third.sqlite", suspicious="nonsense")
 
 
 def test_an_unknown_class_is_refused_before_anything_is_stored(service):
@@ -72,7 +75,7 @@ def test_an_interaction_that_cannot_be_written_is_not_in_the_network_either(serv
 def test_neighbours_of_a_verdict_that_have_no_label_are_predicted_again(service):
     keys = service.add([ROW, Interaction("somebody", "another", "fine"), Interaction("somebody", "third", "bad")])
     before = service.find(keys[1]).prediction
-    around = service.add_verdict(keys[0], "spam", "kim")
+    around = service.reviews.judge(keys[:1], "spam", KIM).around
     assert set(around) == {keys[1], keys[2]}
     assert service.find(keys[1]).prediction == before
     service.predict_again(around)
@@ -84,11 +87,11 @@ def test_a_verdict_that_is_taken_back_leaves_the_label_that_was_there_before(ser
     (key,) = service.add([Interaction("somebody", "something", "good", label="genuine")])
     known = service.live.interaction(3).label
     for one, before in ((key, "genuine"), ("t3", known), ("t260", None)):
-        service.add_verdict(one, "spam")
+        service.reviews.judge([one], "spam", KIM)
         assert service.find(one).interaction.label == "spam"
-        service.add_verdict(one, None)
+        service.reviews.take_back(one, KIM)
         assert service.find(one).interaction.label == before
-        assert service.live.interaction(service.number_of(one)).label == before
+        assert service.live.interaction(service.mirror.number_of(one)).label == before
 
 
 @pytest.mark.parametrize("key", ["", "n", "t", "x1", "n0", "n999", f"t{N}", "t-1", "n1e3", "t" + "9" * 30, "n½"])

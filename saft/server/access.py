@@ -1,0 +1,85 @@
+"""Access: who a request comes from, whether they may do what the route does, and whether it says what it is."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from saft.errors import did_you_mean
+from saft.server.security import PUBLIC
+from saft.server.team import Caller, Team
+from saft.server.worker import Worker
+
+_bearer = HTTPBearer(auto_error=False, description="The server's token, or that of a reviewer.")
+_Given = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+async def worker_of(request: Request) -> Worker:
+    worker: Worker | None = request.app.state.worker
+    if worker is None:
+        raise HTTPException(503, "The model is being loaded. Ask again in a moment.", {"Retry-After": "2"})
+    return worker
+
+
+def needs(role: str) -> Callable[..., Awaitable[Caller]]:
+    """A dependency of a route that only callers with this role, or one above it, may use."""
+
+    async def check(request: Request, given: _Given) -> Caller:
+        caller = await _caller(request, "" if given is None else given.credentials)
+        if not caller.may(role):
+            raise HTTPException(403, f"This needs the role {role!r}; {caller.name} has the role {caller.role!r}.")
+        return caller
+
+    return check
+
+
+async def _caller(request: Request, given: str) -> Caller:
+    await worker_of(request)  # before it is there nobody knows who the reviewers are
+    caller = caller_of(request.app.state, given)
+    if caller is None:
+        raise HTTPException(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
+    return caller
+
+
+def caller_of(state: Any, given: str) -> Caller | None:
+    """Who sends this token to the server of this state; None if nobody whom it knows."""
+    if state.token is not None and hmac.compare_digest(given.encode(), state.token.encode()):
+        return Caller()
+    team = Team() if state.worker is None else state.worker.service.team
+    if not team.exists and state.token is None:
+        return Caller()
+    caller: Caller | None = team.caller(given)
+    return caller
+
+
+def is_known(state: Any, given: str) -> bool:
+    """As :class:`~saft.server.security.SecurityMiddleware` asks, before the body of a request is read."""
+    return caller_of(state, given) is not None
+
+
+async def says_what_it_is(request: Request) -> None:
+    """A body names its kind, and that is one which no page can send to another site without asking.
+
+    Parameters are known ones: a misspelt filter would filter nothing.
+    """
+    if request.url.path in PUBLIC:
+        return
+    route, kind = request.scope["route"], request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    described = (route.openapi_extra or {}).get("requestBody", {}).get("content", {})
+    wanted = [*described] or (["application/json"] if route.body_field else [])
+    if wanted and kind not in wanted:
+        raise HTTPException(422, f"The request has to say what its body is: Content-Type: {' or '.join(wanted)}.")
+    known = [parameter.alias for parameter in route.dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            raise HTTPException(422, f"There is no parameter {name[:100]!r} here.{did_you_mean(name, known)}")
+
+
+Reads = Annotated[Caller, Depends(needs("read"))]
+Reviewer = Annotated[Caller, Depends(needs("review"))]
+Administrator = Annotated[Caller, Depends(needs("administer"))]
+AWorker = Annotated[Worker, Depends(worker_of)]
