@@ -2,8 +2,8 @@
 
 - Where tokens are needed, everything but the page and the state of the process needs one; guessing is slowed down per
   address.
-- Where none is needed, the server answers only under names that are its own: another site's name that leads here (DNS rebinding)
-  is refused. An address in numbers cannot be taken over like that, so these are always answered.
+- Where none is needed, the server answers only under names that are its own: another site's name that leads here (DNS
+  rebinding) is refused. An address in numbers cannot be taken over like that, so these are always answered.
 - What changes something has to come from a page of this server, or from no page at all.
 """
 
