@@ -38,27 +38,34 @@ def needs(role: str) -> Callable[..., Awaitable[Caller]]:
 
 
 async def _caller(request: Request, given: str) -> Caller:
-    await worker_of(request)  # before it is there nobody knows who the reviewers are
-    caller = caller_of(request.app.state, given)
+    state = request.app.state
+    if _is_of_the_server(state, given):
+        return Caller()
+    caller = _caller_of(state.token, (await worker_of(request)).service.team, given)
     if caller is None:
         raise HTTPException(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})
     return caller
 
 
-def caller_of(state: Any, given: str) -> Caller | None:
-    """Who sends this token to the server of this state; None if nobody whom it knows."""
-    if state.token is not None and hmac.compare_digest(given.encode(), state.token.encode()):
-        return Caller()
-    team = Team() if state.worker is None else state.worker.service.team
-    if not team.exists and state.token is None:
-        return Caller()
-    caller: Caller | None = team.caller(given)
-    return caller
+def is_known(state: Any, given: str) -> bool | None:
+    """As :class:`~saft.server.security.SecurityMiddleware` asks, before the body of a request is read.
+
+    None while the model is being loaded: who the reviewers are is not known yet.
+    """
+    if _is_of_the_server(state, given):
+        return True
+    if state.worker is None:
+        return None if given or state.token is None else False
+    return _caller_of(state.token, state.worker.service.team, given) is not None
 
 
-def is_known(state: Any, given: str) -> bool:
-    """As :class:`~saft.server.security.SecurityMiddleware` asks, before the body of a request is read."""
-    return caller_of(state, given) is not None
+def _is_of_the_server(state: Any, given: str) -> bool:
+    return state.token is not None and hmac.compare_digest(given.encode(), state.token.encode())
+
+
+def _caller_of(token: str | None, team: Team, given: str) -> Caller | None:
+    """Who sends what is not the server's token; None if nobody whom it knows."""
+    return Caller() if token is None and not team.exists else team.caller(given)
 
 
 async def says_what_it_is(request: Request) -> None:

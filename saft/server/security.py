@@ -64,12 +64,16 @@ class Guesses:
 class SecurityMiddleware:
     """
     Args:
-        is_known: whether a token lets its sender in; the empty one does where none is needed.
+        is_known: whether a token lets its sender in, or None if that cannot be said yet; the empty one does where none
+            is needed.
         hosts: names that the server answers under without tokens, beside localhost and addresses; None means any.
     """
 
     def __init__(
-        self, app: Any, is_known: Callable[[str], bool] = lambda token: True, hosts: Collection[str] | None = None
+        self,
+        app: Any,
+        is_known: Callable[[str], bool | None] = lambda token: True,
+        hosts: Collection[str] | None = None,
     ) -> None:
         self.app, self.is_known, self.guesses = app, is_known, Guesses()
         self.hosts = None if hosts is None else {"localhost", *(host.lower() for host in hosts)}
@@ -93,16 +97,16 @@ class SecurityMiddleware:
         if "transfer-encoding" in headers and "content-length" in headers:
             return _refused(400, "A request has either a Content-Length or a Transfer-Encoding.")
         is_open = self.is_known("")
-        if is_open and self.hosts is not None and not self._is_ours(headers.get("host", "")):
+        if is_open is not False and self.hosts is not None and not self._is_ours(headers.get("host", "")):
             return _refused(400, "This server has another name. Start it with --allowed-host to answer under this one.")
-        if not is_open and scope["path"] not in PUBLIC:
-            wrong = self._wrong_token((scope.get("client") or ("",))[0], headers.get("authorization", ""))
-            if wrong is not None:
-                return wrong
         origin = headers.get("origin")
         is_from_elsewhere = origin is not None and not self._is_ours_too(origin, headers.get("host", ""))
         if scope["method"] not in READING and is_from_elsewhere:
             return _refused(403, "Only a page of this server may change something here.")
+        if not is_open and scope["path"] not in PUBLIC:
+            wrong = self._wrong_token((scope.get("client") or ("",))[0], headers.get("authorization", ""))
+            if wrong is not None:
+                return wrong
         return None
 
     def _wrong_token(self, address: str, given: str) -> JSONResponse | None:
@@ -111,8 +115,11 @@ class SecurityMiddleware:
             wait = {"Retry-After": str(int(SECONDS_PER_GUESS) + 1)}
             return _refused(429, "Too many wrong tokens came from this address. Wait a moment.", wait)
         kind, _, token = given.partition(" ")
-        if kind.lower() == "bearer" and self.is_known(token.strip()):
+        known = self.is_known(token.strip() if kind.lower() == "bearer" else "")
+        if known:
             return None
+        if known is None:
+            return _refused(503, "The model is being loaded. Ask again in a moment.", {"Retry-After": "2"})
         if given:
             self.guesses.count(address)
         return _refused(401, "This server wants a bearer token.", {"WWW-Authenticate": "Bearer"})

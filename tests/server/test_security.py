@@ -1,15 +1,19 @@
 """Who may ask, from where, and what a browser may do with the answer. No model is needed to refuse."""
 
+import hashlib
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
+from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from saft.server import security
 from saft.server.app import create_app
 from saft.server.limits import Limits
 from saft.server.security import GUESSES, Guesses
+from saft.server.team import Caller, Team
 
 BODY = {"interactions": [{"user": "ann", "item": "lamp", "text": "Bright."}]}
 LOADING = 503  # whoever gets this far was let in
@@ -19,8 +23,24 @@ def never():
     raise RuntimeError("there is no model")
 
 
-def client(host: str = "127.0.0.1:8000", **given) -> TestClient:
-    return TestClient(create_app(never, **given), base_url=f"http://{host}", raise_server_exceptions=False)
+class Idle:
+    """A worker without a model: it lets in whom the team does, and answers nothing."""
+
+    service = SimpleNamespace(team=Team(), close=lambda: None)
+
+    async def stop(self):
+        pass
+
+    async def do(self, work, **how):
+        raise HTTPException(LOADING)
+
+    predict = do
+
+
+def client(host: str = "127.0.0.1:8000", worker=Idle, **given) -> TestClient:
+    app = create_app(never, **given)
+    app.state.worker = worker()
+    return TestClient(app, base_url=f"http://{host}", raise_server_exceptions=False)
 
 
 OWN = ["127.0.0.1:8000", "localhost:8000", "LOCALHOST", "[::1]:8000", "192.168.1.7", "review.example:8000"]
@@ -192,7 +212,6 @@ def test_a_parameter_that_is_not_known_is_refused_with_the_nearest_one():
 def validated(body: str):
     """The answer to a body of /predict, if it is refused before a model is needed."""
     asking = client()
-    asking.app.state.worker = object()
     return asking.post("/predict", content=body, headers={"Content-Type": "application/json"})
 
 
@@ -239,5 +258,29 @@ def test_a_body_that_does_not_arrive_in_time_is_refused():
         "client": ("10.0.0.1", 5), "query_string": b"", "http_version": "1.1", "scheme": "http", "server": ("h", 80),
         "root_path": "", "raw_path": b"/predict",
     }  # fmt: skip
-    asyncio.run(create_app(never, Limits(body_seconds=0.2))(scope, receive, send))
+    app = create_app(never, Limits(body_seconds=0.2))
+    app.state.worker = Idle()
+    asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 408
+
+
+@pytest.mark.parametrize("path", ["/docs", "/report", "/openapi.json", "/metrics", "/interactions"])
+def test_while_the_model_is_loaded_nobody_is_let_in_who_may_turn_out_to_need_a_token(path):
+    with client(worker=lambda: None) as asking:
+        answer = asking.get(path)
+        assert answer.status_code == 503
+        assert "being loaded" in answer.json()["detail"]
+    with client(worker=lambda: None, token="secret-word") as asking:
+        assert asking.get(path).status_code == 401
+        statuses = [asking.get(path, headers={"Authorization": "Bearer of-kim"}).status_code for _ in range(30)]
+        assert statuses == [503] * 30  # it may be a reviewer's: that is no guess
+        assert asking.get("/metrics", headers={"Authorization": "Bearer secret-word"}).status_code == 200
+
+
+def test_the_token_of_a_reviewer_is_known_before_a_body_is_read():
+    kim = Team(True, {hashlib.sha256(b"of-kim").hexdigest(): Caller("kim", "read")})
+    worker = type("Busy", (Idle,), {"service": SimpleNamespace(team=kim, close=lambda: None)})
+    with client(worker=worker) as asking:
+        assert asking.post("/predict", json=BODY).status_code == 401
+        assert asking.post("/predict", json=BODY, headers={"Authorization": "Bearer of-lee"}).status_code == 401
+        assert asking.post("/predict", json=BODY, headers={"Authorization": "Bearer of-kim"}).status_code == LOADING
