@@ -48,19 +48,19 @@ class Reviews:
         """The same verdict on some interactions. The last verdict on an interaction counts; all are kept."""
         live = self.mirror.live
         chosen = str(live.classes[int(live.label_codes([label])[0])])
-        numbers = {key: self.mirror.number_of(key) for key in keys}
-        batch = secrets.token_hex(8) if len(numbers) > 1 else None
+        if not keys:
+            return Judged([], [])
+        numbers, batch = {key: self.mirror.number_of(key) for key in keys}, secrets.token_hex(8)
         with self.database.writing() as connection:
             serials = {key: self._stored(key, number) for key, number in numbers.items()}
             taken = claims.held_by_others(connection, serials.values(), by.viewer)
-            if taken and len(numbers) == 1:
-                raise ClaimedError(*taken[serials[keys[0]]])
             free = [key for key in numbers if serials[key] not in taken]
-            if free:
-                ledger.judge(connection, [serials[key] for key in free], chosen, by.name, note, batch)
-                claims.release(connection, [serials[key] for key in free])
-                ids = [f"n{serials[key]}" for key in free]  # not t…, which another model gives to another row
-                audit.record(connection, by.name, "verdict", ids=ids, label=chosen, note=note, batch=batch)
+            if not free:
+                raise ClaimedError(*taken[serials[keys[0]]])
+            ledger.judge(connection, [serials[key] for key in free], chosen, by.name, note, batch)
+            claims.release(connection, [serials[key] for key in free])
+            ids = [f"n{serials[key]}" for key in free]  # not t…, which another model gives to another row
+            audit.record(connection, by.name, "verdict", ids=ids, label=chosen, note=note, batch=batch)
         around = self._changed([numbers[key] for key in free])
         return Judged(free, around, batch, tuple(key for key in numbers if key not in free))
 
@@ -92,7 +92,7 @@ class Reviews:
         return self._taken_back(taken)
 
     def history(self, key: str, by: Caller) -> list[ledger.Verdict]:
-        """All verdicts on an interaction; to whom its second opinion is asked of, not the first one."""
+        """All verdicts on an interaction; none for a reviewer who is still to give the second opinion on it."""
         self.mirror.number_of(key)
         stored = self.store.find(key)
         if stored is None or self._hidden([stored], by):

@@ -90,6 +90,11 @@ def test_many_are_judged_in_one_step_and_taken_back_in_one(service):
     with pytest.raises(UnknownKeyError, match="nothing is left"):
         service.reviews.take_back_batch(judged.batch, KIM)
     assert service.reviews.judge_open(Filter(of_user="nobody"), "spam", KIM).keys == []
+    one = service.reviews.judge_open(Filter(of_user="spammer 2", of_item="thing 0"), "spam", KIM)
+    assert service.reviews.take_back_batch(one.batch, KIM).keys == one.keys
+    service.reviews.claim(Filter(user="spammer 2"), "oldest", 1, [], 10, LEE)
+    with pytest.raises(ClaimedError, match="lee is reviewing it"):
+        service.reviews.judge_open(Filter(of_user="spammer 2"), "spam", KIM)
     with pytest.raises(saft.InputError, match="There is no class"):
         service.reviews.judge_open(Filter(of_user="nobody"), "odd", KIM)
 
