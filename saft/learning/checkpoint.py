@@ -27,7 +27,7 @@ from saft.writing import as_json, nan_to_null, null_to_nan, replacing
 
 STATE, LOCK = "state.safetensors", "lock"
 # What a process that was killed while it saved leaves there: our temporary file, or the one safetensors writes first.
-_LEFTOVER = re.compile(r"\.state-\w+\.safetensors|\.tmp\w+")
+_LEFTOVER = re.compile(r"\.state-\w{8}\.safetensors|\.tmp\w{6}")
 Parts = dict[str, dict[str, Tensor]]  # name of a part → its tensors
 
 

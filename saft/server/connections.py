@@ -11,7 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from saft.server.limits import Limits
 
-LOGGERS = ("uvicorn.error", "asyncio", "saft")
+LOGGERS = ("uvicorn.error", "asyncio")
 LINES_PER_SECOND, BURST = 2.0, 50.0
 
 
