@@ -29,15 +29,7 @@ from saft.hashing import hash_seed
 from saft.learning.frozen_layers import FrozenStates
 from saft.learning.neighbour_cache import NeighbourCache
 from saft.learning.node_sums import NodeSums
-from saft.learning.sampling import (
-    Neighbours,
-    all_neighbours,
-    batch_rows,
-    fixed_neighbours,
-    neighbour_weights,
-    plan_batches,
-    sample_neighbours,
-)
+from saft.learning.sampling import Neighbours, all_neighbours, batch_rows, drawn, plan_batches
 from saft.model.batch import Batch, Heard, Nodes
 from saft.settings import Settings
 
@@ -66,7 +58,7 @@ class BatchLoader:
         targets: what the loss compares with, if not the labels; e.g. (interactions, classes) for soft ones.
         frozen: output of the encoder's frozen layers; None if texts are read from their tokens.
         evidence: of every interaction, if it is not to be gathered from the features.
-        sums: of the states that every interaction hears, its own counted or not; if they are not looked up in a cache.
+        sums: of the states that every interaction hears, if they are not looked up in a cache.
         trees: whose log-odds are side features as well.
     """
 
@@ -279,24 +271,17 @@ class BatchLoader:
         return all_neighbours(self.features.items, self.features.n_items)
 
     def _sampled(self, rng: np.random.Generator | None) -> tuple[Neighbours, Neighbours]:
-        """Drawn anew for training; without a generator, the fixed sample of every node."""
+        """As :func:`~saft.learning.sampling.drawn`, of users and of items."""
         settings, features = self.settings, self.features
         if self.isolated:
             return self._nobody, self._nobody
         if settings.full_batch or self._sums is not None:
             return self._of_users, self._of_items
         vectors = features.structure.get(settings.sampling)
-        sampled = []
-        for candidates, nodes, count in (
-            (self._of_users, features.users, features.n_users),
-            (self._of_items, features.items, features.n_items),
-        ):
-            weights = neighbour_weights(settings.sampling, nodes, count, vectors)
-            if rng is None:
-                sampled.append(fixed_neighbours(candidates, settings.sample_size, settings.seed, weights))
-            else:
-                sampled.append(sample_neighbours(candidates, settings.sample_size, rng, weights))
-        return sampled[0], sampled[1]
+        return (
+            drawn(settings, self._of_users, features.users, features.n_users, vectors, rng),
+            drawn(settings, self._of_items, features.items, features.n_items, vectors, rng),
+        )
 
     def with_neighbours(self, seed_rows: np.ndarray, view: LabelMaskedPass) -> np.ndarray:
         return batch_rows(seed_rows, self.features.users, self.features.items, view.of_users, view.of_items)

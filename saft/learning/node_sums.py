@@ -11,16 +11,31 @@ alone: what a row contributed itself is taken out by its own state, which its pr
 
 from __future__ import annotations
 
+import math
+import os
 import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from saft.errors import InputError
 from saft.features.gathering import SIDES
 from saft.writing import cache_folder
+
+
+def _make_room(descriptor: int, size: int, folder: Path) -> None:
+    """Take the whole file's room now: a disk that becomes full under a mapped file ends the process without a word."""
+    try:
+        os.posix_fallocate(descriptor, 0, max(size, 1))
+    except OSError as error:
+        raise InputError(
+            f"Training with messages between layers keeps {size / 1e9:.1f} GB in {folder}, and there is no room: "
+            f"{error.strerror or error}. Free some, name another folder (SAFT_CACHE), or choose messages='content'."
+        ) from error
 
 
 @dataclass
@@ -93,7 +108,8 @@ class NodeSums:
         folder.mkdir(parents=True, exist_ok=True)
         # The file has no name, so it is gone with the last reference, however the process ends.
         with tempfile.TemporaryFile(dir=folder) as file:
-            rows = np.memmap(file, np.float16, "w+", shape=(n_rows, *shape))
+            _make_room(file.fileno(), 2 * n_rows * math.prod(shape), folder)
+            rows = np.memmap(file, np.float16, "r+", shape=(n_rows, *shape))
         sides = {side: SideSums.empty(n_nodes[side], layers, width) for side in SIDES}
         return cls(nodes, sides, torch.zeros(n_rows, dtype=torch.bool), torch.from_numpy(rows))
 

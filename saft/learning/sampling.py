@@ -14,6 +14,7 @@ import numpy as np
 
 from saft.errors import InputError, did_you_mean
 from saft.hashing import fixed_keys
+from saft.settings import Settings
 
 WEIGHTS = ("distance", "centrality", "random")
 
@@ -65,6 +66,21 @@ def fixed_neighbours(candidates: Neighbours, most: int, seed: int, weights: np.n
     So a node's sample is the same whatever else is in the network, and changes little as rows are added.
     """
     return race(candidates, most, fixed_keys(candidates.rows, seed), weights)
+
+
+def drawn(
+    settings: Settings,
+    candidates: Neighbours,
+    nodes: np.ndarray,
+    n_nodes: int,
+    vectors: np.ndarray | None,
+    rng: np.random.Generator | None,
+) -> Neighbours:
+    """As the settings say: drawn anew for training; without a generator, the fixed sample of every node."""
+    weights = neighbour_weights(settings.sampling, nodes, n_nodes, vectors)
+    if rng is None:
+        return fixed_neighbours(candidates, settings.sample_size, settings.seed, weights)
+    return sample_neighbours(candidates, settings.sample_size, rng, weights)
 
 
 def race(candidates: Neighbours, most: int, keys: np.ndarray, weights: np.ndarray | None = None) -> Neighbours:

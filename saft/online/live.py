@@ -31,14 +31,14 @@ from saft.features.trees import SideFeatures
 from saft.hashing import fixed_keys
 from saft.learning.frozen_layers import Read
 from saft.learning.neighbour_cache import NeighbourCache, fill_cache
-from saft.learning.node_sums import NodeSums, SideSums
 from saft.learning.prediction import Forward
 from saft.learning.sampling import Neighbours, neighbour_weights, race
 from saft.metrics import softmax
 from saft.model.regression import RegressionModel
 from saft.online.growing import GrowingArray
 from saft.online.live_evidence import LiveEvidence
-from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, HeardSums, Neighbourhood, stacked_structure
+from saft.online.live_sums import LiveSums
+from saft.online.subgraph import EgoGraph, EgoNode, EgoPredictor, Neighbourhood, stacked_structure
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,14 @@ class LiveNetwork:
         self.featurizer = Featurizer.restored(reads.settings, reads.tokenizer, reads.state_, vectors)
         self.structure = copy.deepcopy(assembly.featurizer.state_.structure)  # new users and items are folded into it
         self.n_known, self.n_classes, self.classes = len(network), network.n_classes, network.classes
-        self.evidence = LiveEvidence(self.settings, network, assembly.features)
-        self.labels, self.sides = self.evidence.labels, self.evidence.sides
-        self.label_totals = self.evidence.label_totals
+        self.evidence = evidence = LiveEvidence(self.settings, network, assembly.features)
+        self.labels, self.sides, self.label_totals = evidence.labels, evidence.sides, evidence.label_totals
         self.times: list[str | None] = times_as_text(network.times, len(network))
         self._known_texts, self._added_texts = network.texts, list[str]()
-        self.model, self._padding = assembly.model, assembly.features.tokens.padding
-        self.trees = assembly.trees
+        self.model, self.trees, self._padding = assembly.model, assembly.trees, assembly.features.tokens.padding
         self.predictor = self._predictor()
         self._states = GrowingArray(self._known_states())  # where single neighbours are heard
-        self._sums = self._known_sums()  # where sums over all of them are
+        self._sums = LiveSums.of(assembly.cache)  # where sums over all of them are
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -139,9 +137,7 @@ class LiveNetwork:
             self.evidence.relabel(number, int(labels[place]))
         numbers = np.arange(first, len(self))
         if self._sums is not None:
-            for place, name in enumerate(SIDES):
-                new = torch.from_numpy(states[:, :, place].astype(np.float32))
-                self._sums[name].add(self.sides[name].nodes.values[numbers], new, torch.ones(len(numbers)))
+            self._sums.add({name: self.sides[name].nodes.values[numbers] for name in SIDES}, states)
         return numbers
 
     def label(self, number: int, label: Any) -> None:
@@ -228,7 +224,8 @@ class LiveNetwork:
             for name in SIDES:
                 slot = int(self.featurizer.node_slots(name, np.array([code[name]]))[0])
                 nodes[name] = EgoNode(slot, vectors[name][at], bool((sampled[name] == number).any()))
-            around, heard = self._neighbourhood(number, sampled), self._heard(number, code)
+            around = self._neighbourhood(number, sampled)
+            heard = None if self._sums is None else self._sums.heard(code, is_counted=number < len(self))
             embeddings = {role: rows[at] for role, rows in structure.items()}
             own = read.one(at, view)
             evidence = self.evidence.of(number, code, own)
@@ -251,15 +248,6 @@ class LiveNetwork:
             self.labels.values[rows],
             self._states.values[rows],
         )
-
-    def _heard(self, number: int, code: dict[str, int]) -> HeardSums | None:
-        """What an interaction between these nodes hears; ``number`` as above."""
-        if self._sums is None:
-            return None
-        found = [self._sums[name].of(np.array([code[name]])) for name in SIDES]
-        counted = torch.tensor(float(number < len(self)))
-        counts = torch.cat([counts for _, counts in found]) - counted
-        return HeardSums(torch.stack([sums[0] for sums, _ in found], dim=1), counts, counted)
 
     def _samples(self, number: int, name: str, codes: dict[str, np.ndarray]) -> list[np.ndarray]:
         """For each (user, item), numbers of the interactions in this node's sample, perhaps its own among them."""
@@ -310,8 +298,3 @@ class LiveNetwork:
             cache = NeighbourCache.empty(self.n_known, *assembly.model.message_shape)
             fill_cache(assembly.model, replace(assembly, cache=cache).loader(), np.arange(self.n_known))
         return cache.states.numpy()
-
-    def _known_sums(self) -> dict[str, SideSums] | None:
-        """Side → sums over the interactions of training, to be added to; those of the classifier stay as they are."""
-        cache = self.classifier.assembly_.cache
-        return {name: cache.sides[name].extension() for name in SIDES} if isinstance(cache, NodeSums) else None

@@ -214,3 +214,12 @@ def test_an_explanation_takes_one_neighbour_out_of_the_sums(classifier, network)
         np.testing.assert_allclose(without.sums[:, place] - own[:, place], total, atol=0.05)
         assert without.counts[place] == len(same)
     assert saft.explain(live, 4).neighbours
+
+
+def test_a_disk_without_room_for_the_states_of_rows_is_told_in_a_sentence(monkeypatch, rng):
+    def full(descriptor, start, size):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("saft.learning.node_sums.os.posix_fallocate", full)
+    with pytest.raises(saft.InputError, match="No space left on device. Free some, .* messages='content'"):
+        some_sums(rng)
