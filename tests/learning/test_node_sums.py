@@ -221,5 +221,5 @@ def test_a_disk_without_room_for_the_states_of_rows_is_told_in_a_sentence(monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("saft.learning.node_sums.os.posix_fallocate", full)
-    with pytest.raises(saft.InputError, match="No space left on device. Free some, .* messages='content'"):
+    with pytest.raises(saft.InputError, match=r"No space left on device\. Free some, .* messages='content'"):
         some_sums(rng)
