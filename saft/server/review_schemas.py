@@ -238,9 +238,7 @@ class Progress(BaseModel):
         classes = [ClassProgress(**vars(one)) for one in found.classes]
         return cls(
             days=[Day(**vars(day)) for day in progress.days(standing)],
-            reviewers=[
-                ReviewerProgress(**vars(one) | {"last": iso(one.last)}) for one in progress.reviewers(standing)
-            ],
+            reviewers=[ReviewerProgress(**vars(one) | {"last": iso(one.last)}) for one in progress.reviewers(standing)],
             model=ModelProgress(**nan_to_null(vars(found) | {"classes": classes})),
         )
 

@@ -10,6 +10,7 @@ const [LEFT, RIGHT, WIDTH, STEP] = [120, 280, 400, 34];
 
 export function drawAround(near) {
   const here = near.interaction;
+  $("#around").inert = false;
   fill($("#around"),
     make("h2", {}, "Around it"),
     graph(near),

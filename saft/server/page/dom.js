@@ -34,7 +34,7 @@ export function shortened(text, most) {
 }
 
 export const percent = (share) => (share === null || share === undefined ? "not measured"
-  : `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)}%`);
+  : `${(100 * share).toFixed((share > 0.995 && share < 1) || (share > 0 && share < 0.005) ? 1 : 0)}%`);
 export const signed = (share) => `${share >= 0 ? "+" : "−"}${(100 * Math.abs(share)).toFixed(1)}`;
 export const counted = (number, one, many = `${one}s`) => `${number.toLocaleString()} ${number === 1 ? one : many}`;
 export const moment = (iso) => new Date(iso).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });

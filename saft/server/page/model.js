@@ -1,7 +1,6 @@
 // The model: what it was trained on, how good it was found to be, and where to read more.
 
-import { $, fill, make } from "./dom.js";
-import { percent } from "./dom.js";
+import { $, fill, make, percent } from "./dom.js";
 import { careful } from "./messages.js";
 import { chip } from "./pieces.js";
 import { list } from "./progress.js";

@@ -18,6 +18,7 @@ whenShown((one) => {
   clearTimeout(dwelling);
   if (one === null) return drawNothing();
   draw(one, null);
+  $("#around").inert = true; // it still shows what was around the one before
   dwelling = setTimeout(() => look(one), DWELL);
   return undefined;
 });

@@ -70,6 +70,6 @@ function scores(found) {
   return [
     make("p", { class: "figure" }, make("b", {}, percent(found.accuracy)), ` of ${found.judged.toLocaleString()} as the reviewers said`),
     none(`95 % interval: ${percent(found.low)} to ${percent(found.high)}; Macro-F1 ${percent(found.macro_f1)}. `
-      + "Of those that it was not trained on. The queue shows the difficult ones first, so it does better on the rest."),
+      + "Of those that it was not trained on. Which ones were judged is no fair sample: the queue shows suspicious or uncertain ones first."),
     table(["class", "judged so", "precision", "recall"], rows)];
 }

@@ -25,6 +25,7 @@ function wanted() {
 
 // ---- loading
 
+// `more`: the next page; `anew`: with other filters, so that something else is shown.
 export const load = careful(async ({ more = false, anew = false } = {}) => {
   const asked = ++state.asked;
   if (anew) await leave();
@@ -37,7 +38,7 @@ export const load = careful(async ({ more = false, anew = false } = {}) => {
   state.next = page.next;
   draw();
   if (!more) {
-    $("#matching").textContent = `${page.total.toLocaleString()} in the queue`;
+    $("#matching").textContent = `${page.total.toLocaleString()} in this queue`;
     await claimAhead();
   }
   if (anew || review.here === null) show(first());
@@ -50,6 +51,14 @@ async function leave() {
   const query = new URLSearchParams(signed({}));
   await Promise.all(left.map((id) => remove(`claims/${id}?${query}`)));
 }
+
+// Who goes away leaves them too; the requests outlive the page.
+window.addEventListener("pagehide", () => {
+  const query = new URLSearchParams(signed({}));
+  for (const id of state.mine) remove(`claims/${id}?${query}`, { keepalive: true });
+  state.mine.clear();
+});
+window.addEventListener("pageshow", (event) => { if (event.persisted) claimAhead(); });
 
 // ---- claims: the next ones are this reviewer's before they are looked at
 
@@ -161,7 +170,7 @@ function entry(one) {
   const suspicion = one.probabilities[session.suspicious];
   const elsewhere = isFree(one) ? null : make("span", { class: "taken" }, "with ", named(one.claimed_by || "somebody else"));
   return make("li", {}, make("button", { type: "button", "data-id": one.id, class: elsewhere ? "elsewhere" : null, onclick: () => show(one) },
-    make("span", { class: "meta" }, chipOf(one), make("span", {}, `${percent(suspicion)} `, named(session.suspicious)),
+    make("span", { class: "meta" }, chipOf(one), make("span", { class: "share" }, `${percent(suspicion)} `, named(session.suspicious)),
       one.disputed ? make("span", { class: "taken" }, "disputed") : null, elsewhere),
     make("span", { class: "excerpt", dir: "auto" }, one.text || "(no text)"),
     make("span", { class: "meta one-line" }, named(one.user), "→", named(one.item))));

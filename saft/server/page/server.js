@@ -56,7 +56,7 @@ export const post = (path, body) => once(path, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 });
 export const upload = (path, file) => once(path, { method: "POST", body: file });
-export const remove = (path) => once(path, { method: "DELETE" });
+export const remove = (path, options = {}) => once(path, { method: "DELETE", ...options });
 
 let asking = null; // requests that are refused at the same time ask for one token
 
