@@ -1,7 +1,4 @@
-"""The other parts of the review page, in a real browser: filters, bulk verdicts, uploads, progress, every screen.
-
-Covers: server.progress.
-"""
+"""The other parts of the review page, in a real browser: filters, bulk verdicts, uploads, progress, every screen."""
 
 from pathlib import Path
 
@@ -144,14 +141,14 @@ def test_progress_shows_days_reviewers_agreement_and_the_score_of_the_model(page
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory, tiny_settings):
+def many(tmp_path_factory):
     """A server whose model has fifty classes."""
     folder = tmp_path_factory.mktemp("many")
     names = [f"{what} {number}" for what in ("delivery", "Größe", "מחיר", "x" * 60, "quality") for number in range(10)]
     frame = saft.demo_network(N).to_frame()
     labels = [names[row % 50] if row < 250 else None for row in range(N)]
     network = saft.read(frame.with_columns(pl.Series("label", labels, dtype=pl.String)))
-    SaftClassifier(**tiny_settings).fit(network).save(folder / "model")
+    SaftClassifier(preset="fast").fit(network).save(folder / "model")
     with serving(folder / "model", folder / "kept.sqlite") as server:
         yield server
 
