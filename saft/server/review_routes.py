@@ -121,8 +121,13 @@ async def neighbours(
     def work(service: ReviewService) -> schemas.Neighbours:
         found = service.neighbours(id, limit, by)
         by_user, by_item = ([schemas.ReviewItem.of(near, service) for near in found[side]] for side in ("user", "item"))
-        item = schemas.ReviewItem.of(service.find(id, by), service)
-        return schemas.Neighbours(interaction=item, by_user=by_user, by_item=by_item)
+        here = service.find(id, by)
+        opened = {
+            "open_by_user": service.count(Filter(of_user=here.interaction.user, labelled=False), by),
+            "open_by_item": service.count(Filter(of_item=here.interaction.item, labelled=False), by),
+        }
+        item = schemas.ReviewItem.of(here, service)
+        return schemas.Neighbours(interaction=item, by_user=by_user, by_item=by_item, **opened)
 
     return await worker.do(work)
 

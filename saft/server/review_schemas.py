@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from saft.server import agreement, ledger
+from saft.server import agreement, ledger, progress
 from saft.server.exporting import iso
 from saft.server.queue import Filter
 from saft.server.reviews import Judged
 from saft.server.schemas import InteractionOut, Key, Strict, Text, Value
 from saft.server.service import ReviewService
 from saft.server.store import StoredInteraction
+from saft.writing import nan_to_null
 
 Order = Literal["suspicious", "uncertain", "newest", "oldest"]
 Name = Annotated[Text, Field(max_length=200)]
@@ -55,6 +57,8 @@ class Neighbours(BaseModel):
     interaction: ReviewItem
     by_user: list[ReviewItem] = Field(description="The user's other interactions, the latest first.")
     by_item: list[ReviewItem] = Field(description="The item's other interactions, the latest first.")
+    open_by_user: int = Field(description="How many of the user's interactions wait for a verdict, this one included.")
+    open_by_item: int
 
 
 class Ids(BaseModel):
@@ -190,6 +194,53 @@ class Agreement(BaseModel):
     def of(cls, found: agreement.Agreement) -> Agreement:
         pairs = [Pair(**vars(pair) | {"kappa": _number(pair.kappa)}) for pair in found.pairs]
         return cls(**vars(found) | {"alpha": _number(found.alpha), "pairs": pairs})
+
+
+class Day(BaseModel):
+    day: str = Field(examples=["2026-01-31"], description="In UTC.")
+    verdicts: int
+
+
+class ReviewerProgress(BaseModel):
+    name: str | None
+    verdicts: int
+    last: str = Field(description="When the last one was given.")
+
+
+class ClassProgress(BaseModel):
+    name: str
+    judged: int = Field(description="Interactions that reviewers put there.")
+    predicted: int
+    precision: float | None
+    recall: float | None
+
+
+class ModelProgress(BaseModel):
+    """Scores on what was judged and what the model was not trained on; null if there is nothing."""
+
+    judged: int
+    accuracy: float | None
+    low: float | None = Field(description="From here to `high`: Wilson's interval of 95 % around the accuracy.")
+    high: float | None
+    macro_f1: float | None
+    classes: list[ClassProgress]
+
+
+class Progress(BaseModel):
+    """Of verdicts that stand."""
+
+    days: list[Day]
+    reviewers: list[ReviewerProgress]
+    model: ModelProgress
+
+    @classmethod
+    def of(cls, standing: Sequence[Any], found: progress.ModelProgress) -> Progress:
+        classes = [ClassProgress(**vars(one)) for one in found.classes]
+        return cls(
+            days=[Day(**vars(day)) for day in progress.days(standing)],
+            reviewers=[ReviewerProgress(**vars(one) | {"last": iso(one.last)}) for one in progress.reviewers(standing)],
+            model=ModelProgress(**nan_to_null(vars(found) | {"classes": classes})),
+        )
 
 
 class AuditEntry(BaseModel):

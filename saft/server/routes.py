@@ -23,6 +23,7 @@ from saft.server.queue import Filter
 from saft.server.service import ReviewService, model_facts
 
 PAGE = Path(__file__).parent / "page"
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": schemas.Problem, "description": "The request is not text in UTF-8."},
     401: {"model": schemas.Problem, "description": "The token is missing or wrong."},
@@ -66,20 +67,22 @@ async def ready(worker: AWorker) -> schemas.Status:
     return schemas.Status(status="ready")
 
 
-def _page_file(name: str, kind: str) -> Callable[[], Any]:
+def _page_file(file: Path) -> Callable[[], Any]:
+    # A page of one version with modules of another one would break, so browsers have to ask whether they changed.
+    headers = {
+        "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
+        "Cache-Control": "no-cache",
+    }
+
     async def send() -> FileResponse:
-        policy = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
-        return FileResponse(PAGE / name, media_type=kind, headers={"Content-Security-Policy": policy})
+        return FileResponse(file, media_type=KINDS[file.suffix], headers=headers)
 
     return send
 
 
-for _path, _name, _kind in (
-    ("/", "index.html", "text/html"),
-    ("/page.css", "page.css", "text/css"),
-    ("/page.js", "page.js", "text/javascript"),
-):
-    router.get(_path, include_in_schema=False)(_page_file(_name, _kind))
+for _file in sorted(PAGE.iterdir()):
+    _path = "/" if _file.name == "index.html" else f"/{_file.name}"
+    router.get(_path, include_in_schema=False)(_page_file(_file))
 
 
 @router.post("/predict", tags=["predictions"], responses=PROBLEMS)

@@ -1,4 +1,4 @@
-"""The REST routes around a team: who I am, how far reviewers agree, and what can be taken out of the store."""
+"""The REST routes around a team: who I am, how far reviewers are and agree, and what can be taken out of the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from fastapi import APIRouter, Query, Response
 
-from saft.server import audit, ledger
+from saft.server import audit, ledger, progress
 from saft.server import review_schemas as schemas
 from saft.server.access import Administrator, AWorker, Reads
 from saft.server.agreement import agreement
@@ -42,6 +42,19 @@ async def how_far_they_agree(worker: AWorker, by: Reads) -> schemas.Agreement:
         disputed = service.store.count(Filter(disputed=True))
         with service.database.reading() as connection:
             return schemas.Agreement.of(agreement(ledger.standing_of_all(connection), disputed))
+
+    return await worker.do(work)
+
+
+@router.get("/progress", responses=PROBLEMS)
+async def how_far_it_is(worker: AWorker, by: Reads) -> schemas.Progress:
+    """Verdicts per day and per reviewer, and the model's scores on what was judged."""
+
+    def work(service: ReviewService) -> schemas.Progress:
+        with service.database.reading() as connection:
+            standing = ledger.standing_of_all(connection)
+            pairs = progress.judged_and_predicted(connection, service.store.model)
+        return schemas.Progress.of(standing, progress.model_progress(pairs, service.classes))
 
     return await worker.do(work)
 

@@ -16,6 +16,7 @@ import saft
 from saft import SaftClassifier
 from saft.online.live import LiveNetwork
 from saft.server.service import ReviewService
+from tests.server.browsing import CHROMIUM, PICTURES, TABLE, claimed, wait_until
 from tests.server.ports import free_port
 from tests.server.postgres import Cluster, binaries
 
@@ -107,3 +108,57 @@ def serving(model: Path, database: Path | str, *options: str, token: str | None 
 def server(model_folder, tmp_path_factory) -> Iterator[Server]:
     with serving(model_folder, tmp_path_factory.mktemp("store") / "kept.sqlite") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def running(model_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "new.csv").write_text(TABLE, encoding="utf-8")
+    with serving(model_folder, folder / "kept.sqlite", "--queue", str(folder / "new.csv")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="driving a browser needs playwright")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium on this machine")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens the page of a server under a name; whatever the browser complains about fails the test."""
+    contexts, names, problems = [], {}, []
+
+    def open_page(server, name: str | None = "kim", wait: str = "#panel .legend", **options):
+        context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | options)
+        contexts.append((context, server))
+        names[context] = name
+        if name is not None:
+            context.add_init_script(f"if (origin !== 'null') localStorage.setItem('name', {name!r})")
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(server.url)
+        page.wait_for_selector(wait)
+        return page
+
+    open_page.problems = problems
+    yield open_page
+    for context, server in contexts:
+        [page] = context.pages
+        page.screenshot(path=Path(PICTURES or tmp_path) / "last.png")
+        page.goto("about:blank")  # who leaves the page leaves what was claimed, so the next test begins with nothing
+        wait_until(lambda name=names[context], of=server: not claimed(of, name))
+        context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def page(opened, running):
+    return opened(running)

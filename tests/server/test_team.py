@@ -19,9 +19,10 @@ from saft.server.app import create_app
 from saft.server.database import Database
 from saft.server.limits import Limits
 from saft.server.loading import service_loader
+from saft.server.routes import PAGE
 from tests.server.conftest import serve
 
-OPEN_TO_ALL = {"/health", "/ready", "/", "/page.css", "/page.js"}
+OPEN_TO_ALL = {"/health", "/ready", "/", *(f"/{file.name}" for file in PAGE.iterdir())}
 A_FILE = {"Content-Type": "text/csv"}
 CSV = "user,item,text\nann,lamp,bright\nbob,rug,\nann,lamp,bright\n"
 
