@@ -20,9 +20,9 @@ from saft.server.access import AWorker, Reads
 from saft.server.limits import Limits
 from saft.server.middleware import Metrics
 from saft.server.queue import Filter
+from saft.server.security import PAGE
 from saft.server.service import ReviewService, model_facts
 
-PAGE = Path(__file__).parent / "page"
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": schemas.Problem, "description": "The request is not text in UTF-8."},

@@ -13,13 +13,15 @@ import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 
-PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/ready"})
+PAGE = Path(__file__).parent / "page"
+PUBLIC = frozenset({"/", "/health", "/ready", *(f"/{file.name}" for file in PAGE.iterdir())})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 CLOSED = "default-src 'none'; frame-ancestors 'none'"
 _DOCUMENTS = (
