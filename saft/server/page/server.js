@@ -55,7 +55,9 @@ async function once(path, options) {
 export const post = (path, body) => once(path, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 });
-export const upload = (path, file) => once(path, { method: "POST", body: file });
+export const upload = (path, file) => once(path, {
+  method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file,
+});
 export const remove = (path, options = {}) => once(path, { method: "DELETE", ...options });
 
 let asking = null; // requests that are refused at the same time ask for one token
