@@ -186,7 +186,11 @@ def _neighbours_of(live: LiveNetwork, ego: EgoGraph) -> list[int]:
 
 
 def _without_neighbour(live: LiveNetwork, ego: EgoGraph, neighbour: int, state: np.ndarray | None = None) -> EgoGraph:
-    """The ego graph without the message, the label and the words of this neighbour; its message state is needed where sums are heard."""
+    """The ego graph without the message, the label and the words of this neighbour.
+
+    Args:
+        state: its message state; where sums are heard it is taken out of them.
+    """
     evidence = live.evidence.of(ego.number, ego.codes, ego.read, neighbour)
     heard = ego.heard
     if heard is not None and state is not None:

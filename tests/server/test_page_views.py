@@ -75,7 +75,7 @@ def test_the_neighbourhood_can_be_clicked_through(page, running):
     wait_for(page, wanted)
     page.wait_for_selector(f"#around:not([inert]) svg .link[data-id='{first}']")  # the way back
     page.locator("#around .others a").first.click()
-    wait_for_another(page, wanted)
+    page.wait_for_function("key => document.querySelector('#panel .id').innerText !== key", arg=wanted)
 
 
 def test_filters_match_parts_of_user_item_and_text(page, running):
