@@ -47,6 +47,7 @@ function shade() {
 }
 
 $("#who").addEventListener("click", careful(async () => {
+  await queue.leave(); // under the name that they were claimed with
   await session.askName();
   await queue.load({ anew: true });
 }));

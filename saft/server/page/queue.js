@@ -45,7 +45,7 @@ export const load = careful(async ({ more = false, anew = false } = {}) => {
 });
 
 // Those that were claimed and not judged are left to others.
-async function leave() {
+export async function leave() {
   const left = [...state.mine];
   state.mine.clear();
   const query = new URLSearchParams(signed({}));
