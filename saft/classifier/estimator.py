@@ -23,6 +23,7 @@ from saft.settings import DEFAULT_PRESET, Settings, preset_settings
 if TYPE_CHECKING:
     from saft.classifier.assembly import Assembly
     from saft.classifier.fit_report import FitReport
+    from saft.classifier.fitting import GoingOn
     from saft.learning.callbacks import Callback
     from saft.learning.loader import BatchLoader
     from saft.learning.neighbour_cache import OnProgress
@@ -71,6 +72,7 @@ class SaftClassifier:
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
         callbacks: Iterable[Callback] = (),
+        going_on: GoingOn | None = None,
     ) -> Self:
         """Learn from the labelled interactions.
 
@@ -80,6 +82,7 @@ class SaftClassifier:
             train, valid: rows to learn from and rows to stop early by; without them the labelled rows are divided by
                 the settings' seed. The labels of all other rows are not used.
             checkpoint: file that training writes as it goes, and continues from if it exists.
+            going_on: from the weights of which model, as :func:`saft.classifier.retraining.retrain` does.
         """
         from saft.classifier.fit_report import FitReport
         from saft.classifier.fitting import fit
@@ -96,6 +99,7 @@ class SaftClassifier:
         fitted = fit(
             self.settings, network, train, valid,
             callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
+            going_on=going_on,
         )  # fmt: skip
         logits = predict_logits(fitted.assembly.model, fitted.assembly.loader(), valid)
         self.temperature_ = fit_temperature(logits, network.labels[valid])

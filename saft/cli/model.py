@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,8 @@ from saft.errors import InputError
 from saft.settings import PRESETS, Settings
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from saft.classifier.estimator import SaftClassifier
     from saft.data.network import TextualInteractionNetwork
     from saft.data.splits import Split
@@ -49,6 +52,8 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the folder.")] = False,
 ) -> None:
     """Train a model on a table of interactions; write it with its report and model card to a folder."""
+    from saft.classifier.parts import parts_of
+
     given = settings_from(config, settings, preset)
     chosen = given.settings
     Settings.of(chosen, "saft train")
@@ -66,23 +71,41 @@ def train(
     classifier = _fitted(network, parts, chosen, out, resume)
     if classifier.report().interrupted:
         say("[bold yellow]Note:[/] interrupted; the best model so far is kept. Add --resume to the command to go on.")
-    rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
-    write_model(classifier, network.take(rows), part, f"saft model trained on {_named(data)}", out)
+    write_model(classifier, network, parts_of(network, parts), f"saft model trained on {_named(data)}", out)
 
 
-def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str, out: Path) -> None:
-    """Save the model with report and card, and print its scores on these rows."""
+def write_model(
+    classifier: SaftClassifier,
+    network: TextualInteractionNetwork,
+    parts: pl.DataFrame,
+    title: str,
+    out: Path,
+    further: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Save the model with report and card, and print its scores on the rows that it did not learn from.
+
+    Args:
+        network: with all labels.
+        parts: what its rows were used for.
+        further: writes more files to the folder.
+    """
     from saft.classifier.evaluation import report_facts
+    from saft.classifier.parts import split_of, write_parts
     from saft.classifier.report import write_card, write_report
     from saft.classifier.storage import CHECKPOINT
     from saft.metrics import score
 
+    split = split_of(parts)
+    numbers, part = (split.test, "test") if len(split.test) else (split.valid, "validation")
+    rows = network.take(numbers)
     with busy("Writing the report"):
         facts = report_facts(classifier, rows, part, title)
 
     def also(folder: Path) -> None:
         write_report(folder / "report.html", facts)
         write_card(folder / "README.md", facts)
+        write_parts(parts, folder)
+        further(folder)
         if classifier.report().interrupted and (out / CHECKPOINT).is_file():
             shutil.copy2(out / CHECKPOINT, folder / CHECKPOINT)
 

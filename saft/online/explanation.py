@@ -186,7 +186,10 @@ def _neighbours_of(live: LiveNetwork, ego: EgoGraph) -> list[int]:
 
 
 def _without_neighbour(live: LiveNetwork, ego: EgoGraph, neighbour: int, state: np.ndarray | None = None) -> EgoGraph:
-    """The ego graph without the message, the label and the words of this neighbour; its message state is needed where sums are heard."""
+    """The ego graph without the message, the label and the words of this neighbour.
+
+    Its message state is needed where sums are heard.
+    """
     evidence = live.evidence.of(ego.number, ego.codes, ego.read, neighbour)
     heard = ego.heard
     if heard is not None and state is not None:
