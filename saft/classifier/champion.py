@@ -77,9 +77,9 @@ class Comparison:
     @property
     def contests(self) -> dict[str, Contest]:
         return {
-            "held out from the old model": self.held_out,
+            "held out before": self.held_out,
             "judged since": self.judged_since,
-            "both together": self.everything,
+            "both": self.everything,
         }
 
     def as_dict(self) -> dict[str, Any]:

@@ -95,11 +95,12 @@ def take_weights(model: InteractionModel, before: InteractionModel) -> None:
     """
     weights, known = model.state_dict(), before.state_dict()
     taken = {name: known[name] for name, own in weights.items() if name in known and known[name].shape == own.shape}
-    if isinstance(model, SideFeatureModel):
-        taken.pop("head.bias", None)
-        if "head.weight" in taken:
-            read = taken["head.weight"].shape[1] - model.n_side_features
-            taken["head.weight"] = torch.cat([taken["head.weight"][:, :read], weights["head.weight"][:, read:]], dim=1)
+    if isinstance(model, SideFeatureModel) and isinstance(before, SideFeatureModel):
+        own, old = weights["head.weight"], known["head.weight"]
+        read, read_before = (width.shape[1] - of.n_side_features for width, of in ((own, model), (old, before)))
+        alike = len(own) == len(old) and read == read_before
+        taken["head.weight"] = torch.cat([(old if alike else own)[:, :read], own[:, read:]], dim=1)
+        taken["head.bias"] = weights["head.bias"]
     model.load_state_dict(weights | taken)
 
 

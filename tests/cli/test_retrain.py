@@ -86,7 +86,7 @@ def test_a_new_model_is_made_beside_the_old_one_of_everything_with_reviewers_and
     assert parts["label"][-10:].null_count() == 10
     comparison = json.loads((new / "comparison.json").read_text())
     old_test = (read_parts(model, KNOWN)["part"] == "test").sum()
-    assert comparison["contests"]["held out from the old model"]["rows"] == old_test == 30
+    assert comparison["contests"]["held out before"]["rows"] == old_test == 30
     assert comparison["contests"]["judged since"]["rows"] == (parts["part"][KNOWN:] == "test").sum() > 5
     assert "Result: " in (new / "comparison.md").read_text()
 
