@@ -70,6 +70,7 @@ def test_a_share_of_the_new_verdicts_is_held_out_class_by_class(grown):
     assert set(grown.network.labels[after.test]) == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_the_new_model_learns_no_held_out_label(champion, grown):
     test = split_of(grown.parts).test
     challenger = retrain(champion, grown)
@@ -113,6 +114,7 @@ def test_a_verdict_that_was_taken_back_is_no_longer_a_label(champion, known_part
     assert grown.changed.sum() == 1
 
 
+@pytest.mark.slow
 def test_a_class_that_came_in_with_verdicts_is_a_class_of_the_new_model(champion, known_parts, new, truth):
     labels = truth[OLD:]
     labels[:10] = ["bought"] * 10
@@ -130,6 +132,7 @@ def test_the_only_verdict_of_a_new_class_is_learnt_from(champion, known_parts, n
     assert grown.parts["part"][OLD] == "train"
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_the_old_weights(champion, grown):
     """Without an epoch, the layers that are trained are those of the old model, and else the pretrained ones."""
     split = split_of(grown.parts)
@@ -147,6 +150,7 @@ def test_training_goes_on_from_the_old_weights(champion, grown):
     assert not any(torch.equal(weights, before[name]) for name, weights in layers().items() if name.endswith("weight"))
 
 
+@pytest.mark.slow
 def test_weights_of_another_shape_and_columns_of_side_features_are_not_taken(champion, grown):
     fresh = retrain(champion, grown, from_scratch=True).model_
     before = {name: tensor.clone() for name, tensor in fresh.state_dict().items()}

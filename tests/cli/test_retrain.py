@@ -71,6 +71,7 @@ def database(model, tmp_path):
     return tmp_path / "kept.sqlite"
 
 
+@pytest.mark.slow
 def test_a_new_model_is_made_beside_the_old_one_of_everything_with_reviewers_and_times(model, database, tmp_path):
     before = {file.name: file.read_bytes() for file in model.iterdir()}
     done = saft_command("retrain", model, "--database", database, folder=tmp_path)
@@ -91,6 +92,7 @@ def test_a_new_model_is_made_beside_the_old_one_of_everything_with_reviewers_and
     assert "Result: " in (new / "comparison.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_new_model_recognises_what_came_in_and_a_second_retraining_finds_nothing_new(model, database, tmp_path):
     assert saft_command("retrain", model, "--database", database, folder=tmp_path).returncode == 0
     new = tmp_path / "model-2"
@@ -110,6 +112,7 @@ def saft_filter(**wanted):
     return Filter(**wanted)
 
 
+@pytest.mark.slow
 def test_a_verdict_that_is_taken_back_after_retraining_is_unlearnt_by_the_next_one(model, database, tmp_path):
     assert saft_command("retrain", model, "--database", database, folder=tmp_path).returncode == 0
     new = tmp_path / "model-2"
