@@ -13,7 +13,7 @@ from saft.classifier.fitting import GoingOn
 from saft.classifier.parts import NAMES, parts_of, split_of
 from saft.data.joining import join, match_classes
 from saft.data.network import HIDDEN, TextualInteractionNetwork
-from saft.data.splits import Split, split
+from saft.data.splits import split
 from saft.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def grow(
             ``decided``.
         numbers: which row of the grown network each of these is.
     """
-    known = _parts_or_labels(champion.network_, parts)
+    known = _likely_parts(champion) if parts is None else parts
     nothing = pl.DataFrame({name: [None] * len(new) for name in known.columns}, schema=known.schema)
     before = pl.concat([known, nothing])
     labels, part = before["label"].to_list(), before["part"].to_list()
@@ -74,10 +74,11 @@ def grow(
     return Grown(network, pl.DataFrame(grown, schema=known.schema), changed, fresh, parts is not None)
 
 
-def _parts_or_labels(network: TextualInteractionNetwork, parts: pl.DataFrame | None) -> pl.DataFrame:
-    """The parts; where they are not known, every labelled row may have been learnt from."""
-    nothing = np.empty(0, np.int64)
-    return parts_of(network, Split(np.flatnonzero(network.is_labelled), nothing, nothing)) if parts is None else parts
+def _likely_parts(champion: SaftClassifier) -> pl.DataFrame:
+    """Where they are not known: as ``fit`` divides labelled rows if it is not told how. Nothing is held out."""
+    network, settings = champion.network_, champion.settings
+    fractions = (1 - settings.valid_share, settings.valid_share, 0.0)
+    return parts_of(network, split(network, fractions=fractions, seed=settings.seed))
 
 
 def retrain(

@@ -46,7 +46,7 @@ def grown_by(champion: SaftClassifier, parts: pl.DataFrame | None, database: Dat
                 continue  # it only waited in the table of another model
             number = len(network) + len(new)
             new.append(row)
-        elif not (row.came or row.reviewed or _was_judged(parts, number)):
+        elif not (row.reviewed or _was_judged(parts, number)):
             continue  # its table of training knows its label better
         numbers.append(number)
         said.append(_last_word(row, last.get(row.serial)))

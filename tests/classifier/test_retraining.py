@@ -167,7 +167,7 @@ def test_a_model_whose_folder_does_not_say_its_parts_holds_out_new_verdicts_only
     after = split_of(grown.parts)
     assert not grown.knew_parts
     assert after.test.min() >= OLD
-    assert set(after.train) >= set(np.flatnonzero(champion.network_.is_labelled))
+    assert {*after.train, *after.valid} >= set(np.flatnonzero(champion.network_.is_labelled))
 
 
 def test_parts_come_back_from_the_folder_and_those_of_another_model_are_refused(known_parts, tmp_path):
