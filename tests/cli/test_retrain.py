@@ -1,6 +1,6 @@
 """``saft retrain`` as a person runs it: a server is reviewed on, a model is trained again and takes over.
 
-Covers: server.judged, server.loading, server.reloading.
+Covers: server.loading.
 """
 
 import json
