@@ -90,7 +90,7 @@ def show_comparison(comparison: Comparison) -> None:
 
     from saft.classifier.champion import HEADINGS, table_of
 
-    table = Table(title="Macro-F1 of the old model and the new one, on rows that neither was trained on")
+    table = Table(title="Macro-F1 on rows that neither model was trained on", title_justify="left")
     for place, heading in enumerate(HEADINGS):
         table.add_column(heading, justify="right" if place else "left")
     for line in table_of(comparison):
