@@ -25,7 +25,7 @@ from saft.settings import DEFAULT_PRESET, Settings, preset_settings
 if TYPE_CHECKING:
     from saft.classifier.assembly import Assembly
     from saft.classifier.fit_report import FitReport
-    from saft.classifier.fitting import Fitted
+    from saft.classifier.fitting import Fitted, GoingOn
     from saft.learning.callbacks import Callback
     from saft.learning.loader import BatchLoader
     from saft.learning.neighbour_cache import OnProgress
@@ -75,6 +75,7 @@ class SaftClassifier:
         checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 60.0,
         callbacks: Iterable[Callback] = (),
+        going_on: GoingOn | None = None,
     ) -> Self:
         """Learn from the labelled interactions. If training diverges, that is an InputError, and the model is what was
         best before, if there was something.
@@ -86,6 +87,7 @@ class SaftClassifier:
                 the settings' seed. The labels of all other rows are not used.
             out: folder that the model will be saved to: what would prevent that is said now and not after the training.
             checkpoint: folder of its own that training writes to as it goes, and continues from if there is something.
+            going_on: from the weights of which model, as :func:`saft.classifier.retraining.retrain` does.
         """
         from saft.classifier.folder import claimed
 
@@ -98,7 +100,7 @@ class SaftClassifier:
             network = network if isinstance(network, TextualInteractionNetwork) else read(network)
             train, valid = self._parts(network, train, valid)
             kept = None if checkpoint is None else Path(checkpoint)
-            self._fit(network, train, valid, callbacks, kept, checkpoint_seconds)
+            self._fit(network, train, valid, callbacks, kept, checkpoint_seconds, going_on)
         return self
 
     def _fit(
@@ -109,6 +111,7 @@ class SaftClassifier:
         callbacks: Iterable[Callback],
         checkpoint: Path | None,
         checkpoint_seconds: float,
+        going_on: GoingOn | None,
     ) -> None:
         from saft.classifier.fitting import fit
         from saft.learning.divergence import DivergedError
@@ -118,6 +121,7 @@ class SaftClassifier:
             fitted = fit(
                 self.settings, network, train, valid,
                 callbacks=callbacks, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds,
+                going_on=going_on,
             )  # fmt: skip
         except DivergedError as error:
             if error.fitted is not None:

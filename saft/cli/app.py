@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saft.cli import cache, compare, data, demo, model, review, serve
+from saft.cli import cache, compare, data, demo, model, retrain, review, serve
 from saft.cli.console import run_app
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ for command in (
     model.embed,
     compare.compare,
     serve.serve,
+    retrain.retrain,
     review.export,
     cache.cache,
 ):

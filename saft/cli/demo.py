@@ -84,7 +84,9 @@ def unlabelled(network: TextualInteractionNetwork, most: int = MOST_NEW) -> pl.D
 def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> None:
     from rich.table import Table
 
+    from saft.classifier.parts import parts_of
     from saft.cli.progress import ProgressBar
+    from saft.data.splits import split
 
     table = Table(title="Test part, scored once", title_justify="left")
     for heading in ("trained on the same split", "Macro-F1", "Micro-F1", "seconds"):
@@ -98,7 +100,8 @@ def _train_demo(network: TextualInteractionNetwork, seed: int, out: Path) -> Non
         table.add_row(name, f"{scores.macro_f1:.1%}", f"{scores.micro_f1:.1%}", f"{report.seconds:.0f}")
     show(table)
     best = max(results, key=lambda result: result.classifier.report().valid_macro_f1)
-    write_model(best.classifier, best.test, "test", f"{best.name} on a generated marketplace", out)
+    parts = parts_of(network, split(network, seed=seed))
+    write_model(best.classifier, network, parts, f"{best.name} on a generated marketplace", out)
     show(plain(f"Next:   saft predict {out} NEW.csv --out predictions.csv\n        saft serve {out}"))
 
 

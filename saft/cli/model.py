@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,8 @@ from saft.errors import InputError
 from saft.settings import PRESETS, Settings
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from saft.classifier.estimator import SaftClassifier
     from saft.data.network import TextualInteractionNetwork
     from saft.data.splits import Split
@@ -52,6 +54,7 @@ def train(
     """Train a model on a table of interactions; write it with its report and model card to a folder."""
     from saft.classifier.estimator import SaftClassifier
     from saft.classifier.folder import is_model
+    from saft.classifier.parts import parts_of
     from saft.learning.divergence import DivergedError
 
     given = settings_from(config, settings, preset)
@@ -68,35 +71,53 @@ def train(
             _say_how_long(network, parts, given, trainings=tune + 1)
         if tune:
             chosen = _tuned(network, parts, chosen, tune)
-        rows, part = (parts.test, "test") if len(parts.test) else (parts.valid, "validation")
-        title = f"saft model trained on {_named(data)}"
+        written = network, parts_of(network, parts), f"saft model trained on {_named(data)}", out
         classifier = SaftClassifier(**chosen)
         try:
             _fit(classifier, network, parts, out, resume)
         except DivergedError as error:
             if not hasattr(classifier, "assembly_") or is_model(out):
                 raise
-            write_model(classifier, network.take(rows), part, title, out)
+            write_model(classifier, *written)
             raise InputError(f"{error} What was best before that is the model in {out} now.") from error
         if classifier.report().interrupted:
             say("[bold yellow]Note:[/] interrupted; the best model so far is kept. Add --resume to go on.")
-        write_model(classifier, network.take(rows), part, title, out)
+        write_model(classifier, *written)
 
 
-def write_model(classifier: SaftClassifier, rows: TextualInteractionNetwork, part: str, title: str, out: Path) -> None:
-    """Save the model with report and card, and print its scores on these rows."""
+def write_model(
+    classifier: SaftClassifier,
+    network: TextualInteractionNetwork,
+    parts: pl.DataFrame,
+    title: str,
+    out: Path,
+    further: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Save the model with report and card, and print its scores on the rows that it did not learn from.
+
+    Args:
+        network: with all labels.
+        parts: what its rows were used for.
+        further: writes more files to the folder.
+    """
     from saft.classifier.evaluation import report_facts
     from saft.classifier.folder import CHECKPOINT
+    from saft.classifier.parts import split_of, write_parts
     from saft.classifier.report import write_card, write_report
     from saft.learning.checkpoint import is_checkpoint
     from saft.metrics import score
 
+    split = split_of(parts)
+    numbers, part = (split.test, "test") if len(split.test) else (split.valid, "validation")
+    rows = network.take(numbers)
     with busy("Writing the report"):
         facts = report_facts(classifier, rows, part, title)
 
     def also(folder: Path) -> None:
         write_report(folder / "report.html", facts)
         write_card(folder / "README.md", facts)
+        write_parts(parts, folder)
+        further(folder)
         if classifier.report().interrupted and is_checkpoint(out / CHECKPOINT):
             shutil.copytree(out / CHECKPOINT, folder / CHECKPOINT)
 

@@ -37,7 +37,7 @@ def export(
     from saft.writing import refuse_other_endings, write_table
 
     refuse_other_endings(out)
-    with _opened(database) as found:
+    with opened(database) as found:
         from saft.server.exporting import audit_table, verdict_table
 
         table = verdict_table(found) if what == "verdicts" else audit_table(found)
@@ -55,7 +55,7 @@ def add(
     ),
 ) -> None:
     """Let somebody review under their own name. Prints their token, which is shown this once."""
-    with _opened(database, create=True) as found:
+    with opened(database, create=True) as found:
         from saft.server import team
 
         token = team.add(found, name, role)
@@ -66,7 +66,7 @@ def add(
 @reviewer.command("list")
 def members(database: Where) -> None:
     """Names and roles."""
-    with _opened(database) as found:
+    with opened(database) as found:
         from saft.server import team
 
         for name, role in team.members(found):
@@ -76,7 +76,7 @@ def members(database: Where) -> None:
 @reviewer.command("remove")
 def remove(name: Name, database: Where) -> None:
     """Refuse somebody's token from now on; their verdicts stay."""
-    with _opened(database) as found:
+    with opened(database) as found:
         from saft.server import team
 
         team.remove(found, name)
@@ -84,7 +84,7 @@ def remove(name: Name, database: Where) -> None:
 
 
 @contextmanager
-def _opened(where: str, create: bool = False) -> Iterator[Database]:
+def opened(where: str, create: bool = False) -> Iterator[Database]:
     """The database, in the present format."""
     require_extra()
     from saft.server.database import Database

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import fields
@@ -17,6 +18,8 @@ from saft.errors import InputError, install_command
 from saft.server.limits import Limits
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from saft.server.service import ReviewService
 
 LOOPBACK = "127.0.0.1"
@@ -129,9 +132,16 @@ def run_server(
         uvicorn.Config(app, host=host, port=port, http=protocol, log_level="warning", timeout_graceful_shutdown=30)
     )
     limit_logs()
+    _reload_on_hangup(app)
     server.run()
     if failures:
         raise failures[0]
+
+
+def _reload_on_hangup(app: FastAPI) -> None:
+    """SIGHUP, as for other servers, means: read the folder again."""
+    if app.state.reloader is not None and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: app.state.reloader.ask())
 
 
 def _make_sure_it_is_free(host: str, port: int) -> None:

@@ -59,6 +59,7 @@ class Prediction:
     probabilities: np.ndarray  # (classes,)
     known_user: bool
     known_item: bool
+    classes: Sequence[str] = ()  # of the probabilities
 
 
 class LiveNetwork:
@@ -152,8 +153,9 @@ class LiveNetwork:
         """Predictions, each as if its interaction were the next one to come."""
         known = [{name: getattr(one, name) in side.codes for name, side in self.sides.items()} for one in interactions]
         probabilities = self.probabilities(self.ego_graphs(interactions))
+        names = [str(name) for name in self.classes]
         return [
-            Prediction(self.classes[int(row.argmax())], row, of["user"], of["item"])
+            Prediction(self.classes[int(row.argmax())], row, of["user"], of["item"], names)
             for row, of in zip(probabilities, known, strict=True)
         ]
 

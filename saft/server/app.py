@@ -23,8 +23,10 @@ from saft.server import review_routes, routes, team_routes
 from saft.server.access import is_known, says_what_it_is
 from saft.server.claims import ClaimedError
 from saft.server.limits import Limits
+from saft.server.loading import ServiceLoader
 from saft.server.middleware import LimitsMiddleware, Metrics
 from saft.server.mirror import UnknownKeyError
+from saft.server.reloading import Reloader
 from saft.server.security import SecurityMiddleware, security_headers
 from saft.server.service import ReviewService
 from saft.server.team import NotAllowedError
@@ -72,6 +74,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.worker, app.state.limits, app.state.report, app.state.token = None, limits, report, token
+    app.state.reloader = Reloader(load) if isinstance(load, ServiceLoader) else None
     app.state.metrics = Metrics(lambda: app.state.worker)
     app.add_middleware(SecurityMiddleware, is_known=partial(is_known, app.state), hosts=hosts)
     app.add_middleware(
@@ -111,6 +114,14 @@ async def _load(
         on_load_error(error)
         return
     app.state.worker = worker
+    async with asyncio.TaskGroup() as tasks:
+        if app.state.reloader is not None:
+            tasks.create_task(app.state.reloader.watch(worker))
+        tasks.create_task(_keep_up(worker))
+
+
+async def _keep_up(worker: Worker) -> None:
+    """Again and again take over what others have written to the database."""
     usable = True
     while True:
         await asyncio.sleep(REFRESH_SECONDS)

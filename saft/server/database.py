@@ -40,7 +40,7 @@ class Database:
     """
 
     def __init__(self, where: str | Path) -> None:
-        self.url = _url(where)
+        self.where, self.url = where, _url(where)
         self.file = Path(self.url.database or "") if self.is_sqlite else None
         self.name = self.url.render_as_string(hide_password=True) if self.file is None else str(self.file)
         if self.file is not None and not self.file.parent.is_dir():
@@ -125,6 +125,10 @@ class Database:
             ) from error
         except OSError as error:
             raise InputError(f"{self.file} cannot be used to keep interactions: {error.strerror or error}.") from error
+
+    def take_lock_of(self, other: Database) -> None:
+        """Serve alone from now on instead of ``other``, which this process has opened on the same file."""
+        self._lock, other._lock = other._lock, None
 
     def check(self) -> int:
         """The format of what is there, 0 if nothing is; an error if it cannot be used. Nothing is written."""

@@ -20,7 +20,7 @@ from saft.server.identity import digest_of
 from saft.server.store import Entry, Store, StoredInteraction, StoredPrediction
 
 NO_STATE = np.empty(0, np.float16)  # of rows of training: the model has what their neighbours hear
-AT_ONCE = 200  # interactions taken over in one transaction: others wait for it
+AT_ONCE = 50  # interactions taken over in one transaction: others wait for it
 
 
 class UnknownKeyError(InputError):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, BackgroundTasks, HTTPException, Query, Request
 
+from saft.online.live import Interaction
 from saft.server import review_schemas as schemas
 from saft.server.access import AWorker, Reads, Reviewer
 from saft.server.incoming import uploaded
@@ -15,6 +17,7 @@ from saft.server.reviews import Judged
 from saft.server.routes import CLAIMED, PROBLEMS, UNKNOWN, TheLimits, check_sizes
 from saft.server.schemas import AddRequest, Key
 from saft.server.service import ReviewService
+from saft.server.store import Entry
 from saft.server.worker import Worker
 
 MOST_ON_A_PAGE = 200
@@ -53,12 +56,29 @@ async def upload(
         lambda service: uploaded(content, name, service.live.classifier, limits.text_length), patiently=True
     )
     new = await worker.do(lambda service: service.mirror.unknown(rows), patiently=True)
-    entries = []
-    for first in range(0, len(new), PREPARED_AT_ONCE):
-        some = partial(ReviewService.prepared, interactions=new[first : first + PREPARED_AT_ONCE])
-        entries += await worker.do(some)
-    ids = await worker.do(lambda service: service.keep(entries, by, source=name), patiently=True)
+    entries, services = await _prepared(worker, new)
+
+    def keep(service: ReviewService) -> list[str]:
+        # What another model said, before it was replaced, is not kept as said by this one.
+        said = entries if services <= {service} else service.prepared(new)
+        return service.keep(said, by, source=name)
+
+    ids = await worker.do(keep, patiently=True)
     return schemas.Uploaded(ids=ids, known=len(rows) - len(new), notes=notes)
+
+
+def _signed(service: ReviewService, rows: Sequence[Interaction]) -> tuple[ReviewService, list[Entry]]:
+    return service, service.prepared(rows)
+
+
+async def _prepared(worker: Worker, new: Sequence[Interaction]) -> tuple[list[Entry], set[ReviewService]]:
+    """Interactions with predictions, some at a time, and the services that made these."""
+    entries, services = [], set()
+    for first in range(0, len(new), PREPARED_AT_ONCE):
+        service, made = await worker.do(partial(_signed, rows=new[first : first + PREPARED_AT_ONCE]))
+        entries += made
+        services.add(service)
+    return entries, services
 
 
 @router.get(UPLOAD, include_in_schema=False)

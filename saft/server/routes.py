@@ -16,10 +16,11 @@ from fastapi.responses import FileResponse, PlainTextResponse
 
 from saft.errors import InputError
 from saft.server import schemas
-from saft.server.access import AWorker, Reads
+from saft.server.access import Administrator, AWorker, Reads
 from saft.server.limits import Limits
 from saft.server.middleware import Metrics
 from saft.server.queue import Filter
+from saft.server.reloading import Reloader
 from saft.server.security import PAGE
 from saft.server.service import ReviewService, model_facts
 
@@ -96,7 +97,7 @@ async def predict(
     check_sizes(given.interactions, limits)
     found = await worker.predict([one.as_interaction() for one in given.interactions])
     metrics.count_predictions(found)
-    return schemas.Predictions(predictions=[schemas.Prediction.of(one, worker.service.classes) for one in found])
+    return schemas.Predictions(predictions=[schemas.Prediction.of(one) for one in found])
 
 
 @router.post("/explain", tags=["predictions"], responses=PROBLEMS)
@@ -125,6 +126,18 @@ async def model(worker: AWorker, by: Reads) -> schemas.Model:
         )  # fmt: skip
 
     return await worker.do(work)
+
+
+@router.post("/model/reload", tags=["operations"], responses=PROBLEMS)
+async def reload(request: Request, worker: AWorker, by: Administrator) -> schemas.Reloaded:
+    """Serve the model that is in the folder now. Requests that are under way are finished by the one before.
+
+    A server looks at its folder every second as well; this tells whether the model could be loaded.
+    """
+    reloader: Reloader | None = request.app.state.reloader
+    if reloader is None:
+        raise InputError("This server was not started with a model folder: start it again with the new model.")
+    return schemas.Reloaded(changed=await reloader.reload(worker, by))
 
 
 @router.get("/report", include_in_schema=False)

@@ -90,8 +90,8 @@ class Prediction(BaseModel):
     known_item: bool
 
     @classmethod
-    def of(cls, found: live.Prediction, classes: list[str]) -> Prediction:
-        probabilities = dict(zip(classes, found.probabilities.tolist(), strict=True))
+    def of(cls, found: live.Prediction) -> Prediction:
+        probabilities = dict(zip(found.classes, found.probabilities.tolist(), strict=True))
         return cls(
             label=str(found.label),
             probabilities=probabilities,
@@ -187,6 +187,10 @@ class Model(BaseModel):
     valid_macro_f1: float | None = Field(description="Null if the model was trained without validation rows.")
     valid_micro_f1: float | None
     calibration_error: float | None
+
+
+class Reloaded(BaseModel):
+    changed: bool = Field(description="Whether it is another model than before.")
 
 
 class Status(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class ReviewService:
         fingerprint: hash of the model; stored message states are reused only if this model computed them.
         suspicious: the class that reviewers look for; None means the rarest one.
         second_opinion: the share of interactions that two reviewers judge; None leaves it as it was.
+        takes_over: from a service on the same database that goes on working while this one is made. Others write
+            meanwhile, so what this start writes is not one transaction; an unfinished one is completed by the next.
     """
 
     def __init__(
@@ -41,19 +44,23 @@ class ReviewService:
         fingerprint: str,
         suspicious: str | None = None,
         second_opinion: float | None = None,
+        takes_over: Database | None = None,
     ) -> None:
-        self.live = live
+        self.live, self.fingerprint = live, fingerprint
         self.classes = [str(name) for name in live.classes]
         self.suspicious = self._suspicious(suspicious)
         self.database = database if isinstance(database, Database) else Database(database)
         try:
-            self.database.serve_alone()
-            with self.database.opening():
+            if takes_over is None:
+                self.database.serve_alone()
+            with self.database.opening() if takes_over is None else nullcontext():
                 self.store = Store(self.database, fingerprint, self.suspicious)
                 self.mirror = Mirror(live, self.store, self._prediction_of)
                 self.mirror.restore()
                 self.reviews = Reviews(self.mirror, second_opinion)
                 self.team = team.load(self.database)
+            if takes_over is not None:
+                self.database.take_lock_of(takes_over)
         except BaseException:
             self.close()
             raise

@@ -78,6 +78,23 @@ class Worker:
         """Run work that no request waits for."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, self.service)
 
+    async def change(self, load: Callable[[ReviewService], ReviewService]) -> None:
+        """Go over to another service, which is loaded beside the present one, in a thread of its own.
+
+        What came before is finished by the service before, which is closed then. If loading fails, it goes on.
+        """
+        loop, before, finishing = asyncio.get_running_loop(), self.service, self._thread
+        following = ThreadPoolExecutor(1, thread_name_prefix="saft")
+        try:
+            service = await loop.run_in_executor(following, load, before)
+        except BaseException:
+            following.shutdown(wait=False)
+            raise
+        self.service, self._thread = service, following
+        await loop.run_in_executor(None, finishing.shutdown)  # returns when its last work is done
+        before.close()
+        await self.aside(lambda service: service.refresh())  # what the last requests wrote
+
     def _make_sure_there_is_room(self) -> None:
         if self._waiting >= self.limits.waiting:
             raise BusyError

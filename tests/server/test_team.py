@@ -62,6 +62,7 @@ def test_every_route_but_those_that_are_open_wants_a_token_and_a_role(client, to
         ("POST", "/interactions"): "review", ("POST", "/interactions/upload"): "review", ("POST", "/labels"): "review",
         ("POST", "/labels/bulk"): "review", ("POST", "/labels/undo"): "review", ("POST", "/claims"): "review",
         ("DELETE", "/claims/{id}"): "review", ("GET", "/export"): "administer", ("GET", "/audit"): "administer",
+        ("POST", "/model/reload"): "administer",
     }  # fmt: skip
     routes = [route for part in app_module.ROUTERS for route in part.routes if isinstance(route, APIRoute)]
     asked = {(method, route.path) for route in routes for method in route.methods if route.path not in OPEN_TO_ALL}

@@ -104,3 +104,57 @@ def test_a_failure_is_raised_in_all_requests_of_its_batch_and_in_no_other():
     failed, predicted = run(service, Limits(), work)
     assert all(isinstance(error, ValueError) for error in failed)
     assert predicted[0].label == "t"
+
+
+class ChangingService(RecordingService):
+    """Says by which service a row was predicted, and what became of it."""
+
+    def __init__(self, name: str, seconds: float = 0.02) -> None:
+        super().__init__(seconds)
+        self.name, self.closed, self.refreshed = name, False, False
+
+    def predict(self, rows):
+        assert not self.closed
+        return [Prediction(self.name, one.label, True, True) for one in super().predict(rows)]
+
+    def refresh(self):
+        self.refreshed = True
+
+    def close(self):
+        self.closed = True
+
+
+def test_requests_before_a_change_are_finished_by_the_old_service_and_later_ones_by_the_new_one():
+    old, new = ChangingService("old", 0.05), ChangingService("new")
+
+    async def work(worker):
+        under_way = [asyncio.create_task(worker.predict([row(number)])) for number in range(3)]
+        loading = asyncio.create_task(worker.change(lambda before: time.sleep(0.3) or new.made()))
+        meanwhile = [await worker.predict([row(number)]) for number in range(3)]
+        await loading
+        later = await worker.predict([ROW])
+        return [*(await asyncio.gather(*under_way)), *meanwhile], later
+
+    before, after = run(old, Limits(), work)
+    assert [one.label for [one] in before] == ["old"] * 6
+    assert [one.label for one in after] == ["new"]
+    assert old.closed
+    assert new.refreshed
+    assert not new.closed
+    assert not old.threads & new.threads
+
+
+def test_if_the_new_service_cannot_be_loaded_the_old_one_goes_on():
+    old = ChangingService("old")
+
+    def broken(before):
+        raise ValueError("broken")
+
+    async def work(worker):
+        with pytest.raises(ValueError, match="broken"):
+            await worker.change(broken)
+        return await worker.predict([ROW])
+
+    [found] = run(old, Limits(), work)
+    assert found.label == "old"
+    assert not old.closed
