@@ -153,9 +153,8 @@ class LiveNetwork:
         """Predictions, each as if its interaction were the next one to come."""
         known = [{name: getattr(one, name) in side.codes for name, side in self.sides.items()} for one in interactions]
         probabilities = self.probabilities(self.ego_graphs(interactions))
-        names = [str(name) for name in self.classes]
         return [
-            Prediction(self.classes[int(row.argmax())], row, of["user"], of["item"], names)
+            Prediction(self.classes[int(row.argmax())], row, of["user"], of["item"], [*map(str, self.classes)])
             for row, of in zip(probabilities, known, strict=True)
         ]
 
@@ -242,8 +241,7 @@ class LiveNetwork:
         return [states.of(text) for text in range(len(tokens))]
 
     def _neighbourhood(self, number: int, sampled: dict[str, np.ndarray]) -> Neighbourhood:
-        rows = np.unique(np.concatenate(list(sampled.values())))
-        rows = rows[rows != number]
+        rows = np.setdiff1d(np.concatenate(list(sampled.values())), [number])
         return Neighbourhood(
             rows,
             {name: (rows[:, None] == sample).any(axis=1) for name, sample in sampled.items()},

@@ -1,4 +1,7 @@
-"""Sums over nodes: equal to what rows give one by one, whatever is replaced, added or stored."""
+"""Sums over nodes: equal to what rows give one by one, whatever is replaced, added or stored.
+
+Covers: learning.node_sums, online.live_sums.
+"""
 
 import numpy as np
 import pytest

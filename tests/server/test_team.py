@@ -30,6 +30,7 @@ CSV = "user,item,text\nann,lamp,bright\nbob,rug,\nann,lamp,bright\n"
 @pytest.fixture
 def client(model_folder, where, monkeypatch):
     monkeypatch.setattr(app_module, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(security, "GUESSES", 1000.0)
     app = create_app(service_loader(model_folder, where, onnx=False), Limits(upload_kb=64, text_length=1000))
     with TestClient(app) as opened:
         while opened.get("/ready").status_code == 503:
@@ -56,8 +57,7 @@ def wait_until(condition, seconds: float = 5) -> None:
         time.sleep(0.02)
 
 
-def test_every_route_but_those_that_are_open_wants_a_token_and_a_role(client, tokens, monkeypatch):
-    monkeypatch.setattr(security, "GUESSES", 1000.0)
+def test_every_route_but_those_that_are_open_wants_a_token_and_a_role(client, tokens):
     least = {
         ("POST", "/interactions"): "review", ("POST", "/interactions/upload"): "review", ("POST", "/labels"): "review",
         ("POST", "/labels/bulk"): "review", ("POST", "/labels/undo"): "review", ("POST", "/claims"): "review",
