@@ -7,11 +7,13 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("saft", "torch", "transformers", "numpy", "scipy", "scikit-learn", "polars")
+import saft
+
+PACKAGES = ("torch", "transformers", "numpy", "scipy", "scikit-learn", "polars")
 
 
 def versions() -> dict[str, str]:
-    return {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES}
+    return {"python": sys.version.split()[0], "saft": saft.__version__} | {name: version(name) for name in PACKAGES}
 
 
 def commit() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from saft.classifier.retraining import Grown, as_known_by
 from saft.data.joining import match_classes
 from saft.data.network import TextualInteractionNetwork
 from saft.metrics import macro_f1, micro_f1, softmax
-from saft.writing import nan_to_null, replacing
+from saft.writing import as_json, nan_to_null, replacing
 
 if TYPE_CHECKING:
     from saft.classifier.estimator import SaftClassifier
@@ -169,7 +168,7 @@ def _predicted(classifier: SaftClassifier, network: TextualInteractionNetwork, r
 def write_comparison(comparison: Comparison, folder: Path) -> None:
     """As JSON for programs and as Markdown for people."""
     with replacing(folder / JSON) as temporary:
-        temporary.write_text(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False), encoding="utf-8")
+        temporary.write_text(as_json(nan_to_null(comparison.as_dict()), indent=2), encoding="utf-8")
     with replacing(folder / PAGE) as temporary:
         temporary.write_text(as_markdown(comparison), encoding="utf-8")
 

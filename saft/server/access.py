@@ -73,9 +73,10 @@ async def says_what_it_is(request: Request) -> None:
 
     Parameters are known ones: a misspelt filter would filter nothing.
     """
-    if request.url.path in PUBLIC:
+    route = request.scope["route"]
+    if request.url.path in PUBLIC or not route.include_in_schema:
         return
-    route, kind = request.scope["route"], request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     described = (route.openapi_extra or {}).get("requestBody", {}).get("content", {})
     wanted = [*described] or (["application/json"] if route.body_field else [])
     if wanted and kind not in wanted:

@@ -9,10 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from saft.server.tables import audit
+from saft.writing import as_json
 
 
 def record(connection: Connection, who: str | None, action: str, **detail: Any) -> None:
-    written = json.dumps({name: value for name, value in detail.items() if value is not None}, ensure_ascii=False)
+    written = as_json({name: value for name, value in detail.items() if value is not None})
     connection.execute(insert(audit).values(at=time.time(), who=who, action=action, detail=written))
 
 

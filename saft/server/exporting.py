@@ -13,6 +13,7 @@ from sqlalchemy import or_, select
 from saft.server import audit, ledger
 from saft.server.database import Database
 from saft.server.tables import interactions
+from saft.writing import as_json
 
 VERDICTS = {
     "id": pl.String, "user": pl.String, "item": pl.String, "text": pl.String, "time": pl.String, "label": pl.String,
@@ -35,7 +36,7 @@ def verdict_table(database: Database) -> pl.DataFrame:
 def audit_table(database: Database) -> pl.DataFrame:
     with database.reading() as connection:
         found = audit.entries(connection)
-    lines = ({**one, "at": iso(one["at"]), "detail": json.dumps(one["detail"], ensure_ascii=False)} for one in found)
+    lines = ({**one, "at": iso(one["at"]), "detail": as_json(one["detail"])} for one in found)
     return _table(AUDIT, lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlalchemy import Select, and_, func, not_, or_, select
 from saft.errors import InputError
 from saft.server import ledger
 from saft.server.tables import interactions, served
+from saft.writing import as_json
 
 ORDERS = {  # name → (column, whether it descends); ties go by arrival
     "suspicious": (served.c.suspicion, True),
@@ -97,7 +97,7 @@ def ordered(query: Select[Any], order: str, after: str | None) -> Select[Any]:
 def cursor_of(row: Any, order: str) -> str:
     """Where the page behind this row begins."""
     name = ORDERS[order][0].name
-    return f"{json.dumps(row.certainty if name == 'certainty' else row.suspicion)}:{row.serial}"
+    return f"{as_json(row.certainty if name == 'certainty' else row.suspicion)}:{row.serial}"
 
 
 def _read(after: str) -> tuple[float, int]:

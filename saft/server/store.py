@@ -22,6 +22,7 @@ from saft.server.database import Database
 from saft.server.identity import digest_of, draw_of
 from saft.server.queue import Filter, conditions, cursor_of, ordered, says_nothing_of_interactions
 from saft.server.tables import claims, interactions, models, served, verdicts
+from saft.writing import as_json
 
 MODELS_KEPT = 2  # this one and the one before, which another server may still be serving
 
@@ -230,7 +231,7 @@ def _row(entry: Entry, digest: str, occurrence: int) -> dict[str, Any]:
     label = None if one.label is None else str(one.label)
     return {
         "digest": digest, "occurrence": occurrence, "draw": draw_of(digest), "user": one.user, "item": one.item,
-        "text": one.text, "time": one.time, "attributes": json.dumps(one.attributes), "given": label, "label": label,
+        "text": one.text, "time": one.time, "attributes": as_json(one.attributes), "given": label, "label": label,
         "came": entry.number is None, "reviewed": False, "opinions": 0, "disputed": False, "at": time.time(),
     }  # fmt: skip
 
@@ -238,7 +239,7 @@ def _row(entry: Entry, digest: str, occurrence: int) -> dict[str, Any]:
 def _columns(prediction: StoredPrediction) -> dict[str, Any]:
     return {
         "predicted": prediction.label,
-        "probabilities": json.dumps(prediction.probabilities),
+        "probabilities": as_json(prediction.probabilities),
         "certainty": prediction.certainty,
         "suspicion": prediction.suspicion,
     }
