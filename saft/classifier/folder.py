@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from saft.errors import InputError
 from saft.learning.checkpoint import STATE, is_checkpoint, strangers
@@ -28,7 +29,7 @@ from saft.locking import exclusive
 from saft.writing import sync
 
 FACTS, CHECKPOINT = "model.json", "checkpoint"
-_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE (RENAME_SWAP of macOS) and AT_FDCWD of renameat2(2)
 _OLD_CHECKPOINT = re.compile(r"checkpoint\.safetensors|\.checkpoint-\w{8}\.safetensors|\.tmp\w{6}")
 _CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
@@ -146,7 +147,7 @@ def _exchange(new: Path, folder: Path, old: Path) -> None:
     """Put ``new`` into the place of ``folder``; if that fails, what was there stays."""
     if not folder.exists():
         new.rename(folder)
-    elif not _exchanged(new, folder):
+    elif not exchanged(new, folder):
         folder.rename(old)
         try:
             new.rename(folder)
@@ -156,12 +157,17 @@ def _exchange(new: Path, folder: Path, old: Path) -> None:
     sync(folder.parent)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def exchanged(one: Path, other: Path) -> bool:
     """Let two folders change their places in one step; False where the system or the file system cannot."""
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
-    if rename is None:
+    names = os.fsencode(one), os.fsencode(other)
+    system: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    if hasattr(system, "renameat2"):
+        status = system.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+    elif hasattr(system, "renamex_np"):
+        status = system.renamex_np(*names, _EXCHANGE)
+    else:
         return False
-    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if status == 0:
         return True
     failed = ctypes.get_errno()
     if failed in _CANNOT_EXCHANGE:

@@ -1,16 +1,13 @@
-"""Promotion: a new model takes the place of the one that is served. At every moment a whole model is there."""
+"""Promotion: a new model takes the place of the one that is served, in one step where the file system can do that."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import time
 from pathlib import Path
-from typing import Any
 
+from saft.classifier.folder import exchanged
 from saft.errors import InputError
-
-_HERE, _EXCHANGE, _SWAP = -100, 2, 2  # AT_FDCWD, RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+from saft.writing import sync
 
 
 def promote(new: Path, served: Path) -> Path:
@@ -44,19 +41,10 @@ def free_name(folder: Path, ending: str) -> Path:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Exchange the names of two folders in one step, where the system can do that (Linux, macOS)."""
-    names = os.fsencode(one), os.fsencode(other)
-    system: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
-    if hasattr(system, "renameat2"):
-        failed = system.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
-    elif hasattr(system, "renamex_np"):
-        failed = system.renamex_np(*names, _SWAP)
-    else:
+    """Exchange the names of two folders, in one step where system and file system can do that."""
+    if not exchanged(one, other):
         _exchange_in_steps(one, other)
-        return
-    if failed:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    sync(other.parent)
 
 
 def _exchange_in_steps(one: Path, other: Path) -> None:

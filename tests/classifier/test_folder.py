@@ -23,7 +23,7 @@ def write(folder: Path, content: str) -> None:
 @pytest.fixture(params=[True, False], ids=["exchanged", "by two renames"])
 def exchanges(request, monkeypatch) -> bool:
     if not request.param:
-        monkeypatch.setattr(folders, "_exchanged", lambda one, other: False)
+        monkeypatch.setattr(folders, "exchanged", lambda one, other: False)
     return request.param
 
 
@@ -44,7 +44,7 @@ def test_this_system_exchanges_folders_in_one_step(tmp_path):
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
-    assert folders._exchanged(tmp_path / "one", tmp_path / "other")
+    assert folders.exchanged(tmp_path / "one", tmp_path / "other")
     assert [path.name for path in (tmp_path / "one").iterdir()] == ["other"]
 
 

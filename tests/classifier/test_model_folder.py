@@ -119,7 +119,7 @@ def test_a_model_that_cannot_be_replaced_stays_where_it_was(fitted, tmp_path, mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "rename", full)
-    monkeypatch.setattr(model_folder, "_exchanged", cannot if exchanges else lambda one, other: False)
+    monkeypatch.setattr(model_folder, "exchanged", cannot if exchanges else lambda one, other: False)
     with pytest.raises(saft.InputError, match="No space left on device"):
         fitted.save(tmp_path / "model")
     assert (tmp_path / "model" / "model.json").read_text() == before

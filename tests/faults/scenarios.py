@@ -40,7 +40,7 @@ def marked(name: str):
 
 def save_model(place: Path, by_renames: bool) -> None:
     if by_renames:
-        folder._exchanged = lambda one, other: False
+        folder.exchanged = lambda one, other: False
     estimator.load(MODEL).save(place / "model", marked("new"))
 
 
